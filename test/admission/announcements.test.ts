@@ -5,8 +5,8 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import { ask } from '../support/deployments/deployment.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
-import { startMeasuredServer, type MeasuredServer } from '../support/http/exposition.js';
-import { runProgram } from '../support/program.js';
+import { scrape } from '../support/http/exposition.js';
+import { runCommand } from '../support/programs/command.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
@@ -20,7 +20,8 @@ describe('announcements of changed keys', () => {
   const world = testWorld({ ownServer: true, redis: true });
   let network: TcpProxy;
   let service: TestService;
-  let server: MeasuredServer;
+  /** Has a connection of its own to the database, which nothing disturbs. */
+  let other: TestService;
   let addresses = 0;
 
   before(async () => {
@@ -29,15 +30,14 @@ describe('announcements of changed keys', () => {
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
     service = await world.startService({ databaseUrl: network.url, trustedProxies: 1 });
-    server = await startMeasuredServer(world.environment);
-    world.defer(() => server.stop());
+    other = await world.startService({ trustedProxies: 1, settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
   });
 
   /** The status with which each server answers a key, asked from an address of its own: refusals are limited. */
   function statuses(key: string): Promise<number[]> {
     addresses += 1;
     const address = `10.0.${addresses >> 8}.${addresses & 255}`;
-    return Promise.all([service, server].map(async ({ url }) => (await ask(url, key, address)).status));
+    return Promise.all([service, other].map(async ({ url }) => (await ask(url, key, address)).status));
   }
 
   async function cachedKey(): Promise<CreatedKey> {
@@ -59,9 +59,9 @@ describe('announcements of changed keys', () => {
     network.swallow();
     await eventually('its loss is noticed', () => service.changes.includes('announcements lost'));
     await eventually('there is another one', () => service.changes.includes('announcements back'));
-    const other = await cachedKey();
-    for (const revoked of [prefix, other.prefix]) await revokeKey(world.db, revoked);
-    await eventually('the revocations are seen', async () => (await refused(key)) && (await refused(other.key)));
+    const second = await cachedKey();
+    for (const revoked of [prefix, second.prefix]) await revokeKey(world.db, revoked);
+    await eventually('the revocations are seen', async () => (await refused(key)) && (await refused(second.key)));
   });
 
   it('a change is announced however long its transaction was open', async () => {
@@ -71,9 +71,9 @@ describe('announcements of changed keys', () => {
         await late.raw('select from api_keys');
         // Other changes are announced meanwhile.
         for (const change of [() => revokeKey(late, prefix), () => Promise.resolve()]) {
-          const { key: other, prefix: otherPrefix } = await cachedKey();
-          await revokeKey(world.db, otherPrefix);
-          await eventually('the other revocation is seen', () => refused(other));
+          const second = await cachedKey();
+          await revokeKey(world.db, second.prefix);
+          await eventually('the other revocation is seen', () => refused(second.key));
           await change();
         }
         await cachedKey();
@@ -111,7 +111,7 @@ describe('announcements of changed keys', () => {
 
     it('a revoked key is refused at once by every server while the queue of notifications is full', async () => {
       const { key, prefix } = await cachedKey();
-      const { code, stderr } = await runProgram(['keys', 'revoke', prefix], world.environment);
+      const { code, stderr } = await runCommand(['keys', 'revoke', prefix], world.environment);
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.deepEqual(await statuses(key), [401, 401]);
     });
@@ -127,7 +127,8 @@ describe('announcements of changed keys', () => {
     });
 
     it('metrics show a full queue of notifications until the session that the guide finds is ended', async () => {
-      const usage = async (): Promise<number> => (await server.scrape()).series.get(USAGE) ?? assert.fail();
+      const usage = async (): Promise<number> =>
+        (await scrape(`${other.operatorUrl}/metrics`)).series.get(USAGE) ?? assert.fail();
       assert.ok((await usage()) > 0.9);
       const guide = await readGuide('operators/runbook');
       const query = /```sql\n(select pid[^`]+pg_stat_activity[^`]+)```/.exec(guide)?.[1] ?? assert.fail();

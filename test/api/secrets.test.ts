@@ -119,7 +119,7 @@ describe('the log', () => {
             assert.ok(!decoded.includes(secret.slice(at, at + PART_LENGTH).toLowerCase()), line);
           }
         }),
-        { numRuns: 40 },
+        { numRuns: 20 },
       );
     });
 

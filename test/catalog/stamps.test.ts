@@ -93,7 +93,7 @@ describe('the stamps of the feed', () => {
     })();
     await Promise.all(
       ['a', 'b', 'c', 'd'].map(async (writer) => {
-        for (let i = 0; i < 50; i += 1) {
+        for (let i = 0; i < 20; i += 1) {
           await db.transaction(async (transaction) => {
             await insert(transaction, `${writer}-${i}`);
             if (i % 3 === 0) await addTitles(transaction, 5, `${writer}-${i}-more`);
@@ -105,7 +105,7 @@ describe('the stamps of the feed', () => {
     progress.writing = false;
     await reader;
     const all = await stamps();
-    assert.equal(all.length, 4 * (50 + 17 * 5));
+    assert.equal(all.length, 4 * (20 + 7 * 5));
     assert.equal(new Set(all).size, all.length);
     assert.deepEqual(seen, all);
   });

@@ -11,7 +11,7 @@ import { linesOf } from '../support/deployments/workers.js';
 import { testWorld } from '../support/world.js';
 
 /** Connections that clients keep open all the time. */
-const CONNECTIONS = 500;
+const CONNECTIONS = 100;
 
 /** Connections that wait for a response at a time. */
 const AT_A_TIME = 50;

@@ -10,14 +10,29 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
 type Shell = (typeof SHELLS)[number];
 
-/** Completes the last of the words in bash, and prints what it offers. */
+/** Ends a list of words among the arguments of a shell, and a list of offers in its output. */
+const END = ';';
+
+/** Completes the last word of each list in bash, and prints what it offers. */
 const COMPLETE_IN_BASH = `
 source "$0"
-COMP_WORDS=("$@")
-COMP_CWORD=$(($# - 1))
 compopt() { printf '<files>\\n'; }
-_catalog
-printf '%s\\n' "\${COMPREPLY[@]}"`;
+COMP_WORDS=()
+for word; do
+  if [[ $word != '${END}' ]]; then COMP_WORDS+=("$word"); continue; fi
+  COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+  _catalog
+  printf '%s\\n' "\${COMPREPLY[@]}" '${END}'
+  COMP_WORDS=()
+done`;
+
+/** Completes each argument in fish, and prints what it offers. */
+const COMPLETE_IN_FISH = `
+source $argv[1]
+for line in $argv[2..]
+  complete -C $line
+  echo '${END}'
+end`;
 
 describe('the completion of commands', () => {
   let folder: string;
@@ -48,13 +63,25 @@ describe('the completion of commands', () => {
     return stdout.split('\n').filter(Boolean);
   }
 
-  function bash(...words: readonly string[]): string[] {
-    return lines('bash', '--norc', '-c', COMPLETE_IN_BASH, script('bash'), 'catalog', ...words);
+  /** Completes lists of words in one shell. @returns what is offered for each */
+  function bash(...lists: readonly (readonly string[])[]): string[][] {
+    const args = lists.flatMap((words) => ['catalog', ...words, END]);
+    return offersIn(lines('bash', '--norc', '-c', COMPLETE_IN_BASH, script('bash'), ...args));
   }
 
-  function fish(line: string): string[] {
-    const found = lines('fish', '--no-config', '-c', 'source $argv[1]; complete -C $argv[2]', script('fish'), line);
-    return found.map((offer) => offer.split('\t')[0] ?? '');
+  /** Completes texts in one shell. @returns what is offered for each, without the descriptions */
+  function fish(...texts: readonly string[]): string[][] {
+    const found = lines('fish', '--no-config', '-c', COMPLETE_IN_FISH, script('fish'), ...texts);
+    return offersIn(found.map((offer) => offer.split('\t')[0] ?? ''));
+  }
+
+  function offersIn(printed: readonly string[]): string[][] {
+    const lists: string[][] = [[]];
+    for (const line of printed) {
+      if (line === END) lists.push([]);
+      else lists.at(-1)?.push(line);
+    }
+    return lists.slice(0, -1);
   }
 
   /** What each command offers for a word that begins with `--`, and otherwise. */
@@ -74,13 +101,15 @@ describe('the completion of commands', () => {
   }
 
   it('bash completes every command, and the options of each', () => {
-    for (const each of commands) {
+    const found = bash(
+      ...commands.flatMap(({ name }) => [name.split(' '), `${name} --`.split(' '), `${name} `.split(' ')]),
+    );
+    for (const [i, each] of commands.entries()) {
       const { options, subcommands } = offersOf(each);
-      const path = each.name.split(' ');
-      assert.ok(bash(...path).includes(path.at(-1) ?? ''), each.name);
-      assert.deepEqual(bash(...path, '--').sort(), options.sort(), each.name);
-      const offered = bash(...path, '');
-      for (const subcommand of subcommands) assert.ok(offered.includes(subcommand), `${each.name} ${subcommand}`);
+      const [names, flags, further] = found.slice(3 * i, 3 * i + 3);
+      assert.ok(names?.includes(each.name.split(' ').at(-1) ?? ''), each.name);
+      assert.deepEqual(flags?.sort(), options.sort(), each.name);
+      for (const subcommand of subcommands) assert.ok(further?.includes(subcommand), `${each.name} ${subcommand}`);
     }
   });
 
@@ -103,7 +132,7 @@ describe('the completion of commands', () => {
       ['--json'],
     ],
   ] as const) {
-    it(`bash completes ${what}`, () => assert.deepEqual(bash(...words), offered));
+    it(`bash completes ${what}`, () => assert.deepEqual(bash(words), [offered]));
   }
 
   it('zsh has a function for every command', function () {
@@ -121,15 +150,23 @@ describe('the completion of commands', () => {
 
   it('fish completes every command, and the options of each', function () {
     if (spawnSync('fish', ['-c', ':']).status !== 0) skipWithout('fish', this);
-    for (const each of commands) {
+    const found = fish(...commands.flatMap(({ name }) => ['', ' ', ' --'].map((end) => `catalog ${name}${end}`)));
+    for (const [i, each] of commands.entries()) {
       const { options, subcommands } = offersOf(each);
-      assert.ok(fish(`catalog ${each.name}`).includes(each.name.split(' ').at(-1) ?? ''), each.name);
-      const offered = [...fish(`catalog ${each.name} `), ...fish(`catalog ${each.name} --`)];
-      for (const offer of [...options, ...subcommands]) assert.ok(offered.includes(offer), `${each.name} ${offer}`);
+      const [names, ...offered] = found.slice(3 * i, 3 * i + 3);
+      assert.ok(names?.includes(each.name.split(' ').at(-1) ?? ''), each.name);
+      for (const offer of [...options, ...subcommands]) {
+        assert.ok(offered.flat().includes(offer), `${each.name} ${offer}`);
+      }
     }
-    assert.deepEqual(fish('catalog import --kind ').sort(), ['collections', 'people', 'titles']);
-    assert.ok(fish('catalog import cata').includes('catalog.fish'));
-    assert.deepEqual(fish('catalog keys create --developer '), []);
+    const [kinds, files, ids] = fish(
+      'catalog import --kind ',
+      'catalog import cata',
+      'catalog keys create --developer ',
+    );
+    assert.deepEqual(kinds?.sort(), ['collections', 'people', 'titles']);
+    assert.ok(files?.includes('catalog.fish'));
+    assert.deepEqual(ids, []);
   });
 
   it('another shell is refused', async () => {

@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
 import { runProgram, startServer, type Outcome } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
 import { Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { serverProcesses } from '../support/programs/server-processes.js';
@@ -16,6 +17,9 @@ import { testWorld } from '../support/world.js';
 
 /** Within this, in milliseconds, every request is answered. */
 const REQUEST_BOUND_MS = 1_000;
+
+/** Longer than a test may take: it fails if it waits for the end of such a drain. */
+const ENDLESS_SECONDS = '600';
 
 const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
 
@@ -32,7 +36,7 @@ describe('the program on its embedded PostgreSQL', () => {
   });
 
   function catalog(...args: string[]): Promise<Outcome> {
-    return runProgram(args, environment);
+    return runCommand(args, environment);
   }
 
   async function statusOf(url: string, apiKey: string): Promise<number> {
@@ -75,8 +79,9 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.notEqual(keys[0]?.last_used_at, null, 'the last use is saved at the end');
   });
 
-  it('the next start keeps the data, and prints no key but a link that signs the demo developer in', async () => {
-    const server = await startServer(environment, ['--migrate', '--demo'], { detached: true });
+  it('the next start keeps the data, and prints no key but a link that signs the demo developer in; Ctrl-C ends it without a drain', async () => {
+    const settings = { ...environment, DRAIN_SECONDS: ENDLESS_SECONDS };
+    const server = await startServer(settings, ['--migrate', '--demo'], { detached: true });
     const link = await eventually('the welcome', () => /^ {2}(\S+)\/sign-in\/link\/(\S+)$/m.exec(server.output.stdout));
     assert.match(server.output.stdout, /make key/);
     assert.doesNotMatch(server.output.stdout, KEY);
@@ -84,7 +89,7 @@ describe('the program on its embedded PostgreSQL', () => {
     const { status } = await new Visitor(server.url).post('/sign-in/link', { token: link[2] ?? '' });
     assert.equal(status, 303);
     assert.equal(await statusOf(server.url, key), 200);
-    // As Ctrl-C in a terminal does. PostgreSQL stops only when the server no longer needs it.
+    // As Ctrl-C in a terminal does: there is no drain. PostgreSQL stops only when the server no longer needs it.
     process.kill(-(server.child.pid ?? assert.fail()), 'SIGINT');
     const { code, stdout } = await server.ended;
     assert.deepEqual([code, /"level":[45]0/.test(stdout)], [0, false]);

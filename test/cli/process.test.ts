@@ -38,11 +38,13 @@ describe('the program as a process', () => {
           cwd,
           encoding: 'utf8',
         });
-      const created = run('developers', 'create', '--project-name', 'P').stdout;
-      assert.match(created, new RegExp(`\n  ${command} keys create --developer \\d+ --plan free\n$`));
       const help = run('keys', 'create', '--help').stdout;
       assert.ok(help.startsWith(`Usage: ${command} keys create [options]`), help);
       assert.ok(help.includes(`  ${command} keys create --developer 1`), help);
+      // The texts of commands take the same way as their help, so one start is enough for them.
+      if (command !== 'catalog') continue;
+      const created = run('developers', 'create', '--project-name', 'P').stdout;
+      assert.match(created, new RegExp(`\n  ${command} keys create --developer \\d+ --plan free\n$`));
       assert.equal(
         run('developers', 'suspend', '999').stderr,
         `catalog: There is no developer 999. "${command} developers list" shows them all.\n`,

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { runProgram, type Outcome } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
 import { freePort } from '../support/programs/free-port.js';
-import { startRedis } from '../support/redis.js';
+import { startRedis } from '../support/redis/redis.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { findProgram, REDIS } from '../support/programs/system-program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -56,7 +57,10 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
   });
 
   function usage(environment: Readonly<Record<string, string>>): Promise<Outcome> {
-    return runProgram(['developers', 'quotas', developer], { DATABASE_URL: world.url, ...environment });
+    const args = ['developers', 'quotas', developer];
+    // Node.js reads the authorities when a process starts.
+    const run = environment.NODE_EXTRA_CA_CERTS === undefined ? runCommand : runProgram;
+    return run(args, { DATABASE_URL: world.url, ...environment });
   }
 
   for (const [what, at] of [

@@ -5,8 +5,9 @@ import { setPlan } from '../../src/limits/plans.js';
 import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { holdCommits } from '../support/postgres/held-commits.js';
-import type { Outcome, ServerProcess } from '../support/program.js';
+import type { Outcome } from '../support/program.js';
 import { send } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
 const EPOCH = '{catalog}:epoch';
@@ -29,13 +30,13 @@ const CHANGES = [
 describe('commands beside servers that share a Redis', () => {
   const world = testWorld({ redis: true });
   let direct: Redis;
-  let server: ServerProcess;
+  let server: TestService;
 
   before(async () => {
     direct = new Redis(world.redis.url);
     direct.on('error', () => undefined);
     world.defer(() => direct.disconnect());
-    server = await world.startServer();
+    server = await world.startService();
   });
 
   function catalog(...args: string[]): Promise<Outcome> {

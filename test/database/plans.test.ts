@@ -4,7 +4,7 @@ import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
 import { createSyntheticTitles, syntheticId } from '../support/catalog/synthetic-titles.js';
 import { startService, type Statement, type TestService } from '../support/service.js';
 
-const TITLES = 60_000;
+const TITLES = 20_000;
 const KEYS = 5_000;
 
 /** A page, the entry before it, one more entry that decides has_more, and the row of the feed start. */

@@ -13,7 +13,7 @@ type Entry = ChangesPage['data'][number];
 
 const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles'] as const;
 
-const TITLES = 5_000;
+const TITLES = 2_000;
 
 describe('a mirror from an export', () => {
   let service: TestService;
@@ -24,7 +24,7 @@ describe('a mirror from an export', () => {
     service = await startService();
     mirror = await openTestDatabase();
     await addTitles(service.db, TITLES);
-    writers = ['a', 'b', 'c'].map((name) => new TitleWriter(service.db, name, TITLES));
+    writers = ['a', 'b', 'c'].map((name) => new TitleWriter(service.db, name, TITLES, 2));
   });
 
   afterEach(async () => {

@@ -144,12 +144,10 @@ describe('catalog export', () => {
     return (await world.db.raw<{ rows: { pid: number }[] }>(sql)).rows;
   }
 
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`leaves no partial file and keeps the earlier copy after ${signal}`, async () => {
-      const stderr = await whileItWaits(async ({ child }) => void child.kill(signal));
-      assert.equal(stderr, 'catalog: Interrupted. Nothing was written.\n');
-    });
-  }
+  it('leaves no partial file and keeps the earlier copy after SIGTERM', async () => {
+    const stderr = await whileItWaits(async ({ child }) => void child.kill('SIGTERM'));
+    assert.equal(stderr, 'catalog: Interrupted. Nothing was written.\n');
+  });
 
   it('leaves no partial file and keeps the earlier copy after the loss of its connection', async () => {
     const stderr = await whileItWaits(async () => {

@@ -6,6 +6,7 @@ import { withSession } from '../../src/catalog/session.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { anyTitles } from '../support/catalog/any-titles.js';
 import { counts, testCatalogue, type StoredTitle } from '../support/catalog/importing.js';
+import { LONG } from '../support/chance.js';
 import { eventually } from '../support/eventually.js';
 import { exportText } from './exporting.js';
 
@@ -47,7 +48,7 @@ describe('a catalogue of any titles', () => {
       const prefix = `${++run}_`;
       await check(generated.map((row) => ({ ...row, svc_id: prefix + row.svc_id })));
     });
-    return fc.assert(property, { numRuns: 20 });
+    return fc.assert(property, { numRuns: 5 * LONG });
   }
 
   for (const format of ['csv', 'tsv', 'ndjson'] as const) {
@@ -115,7 +116,7 @@ describe('an export', () => {
   });
 
   it('fails if its connection is cut in the middle of a row', async () => {
-    await catalogue.query("insert into people select 'p' || i, repeat('x', 1000) from generate_series(1, 40000) i");
+    await catalogue.query("insert into people select 'p' || i, repeat('x', 1000) from generate_series(1, 20000) i");
     let cut = 0;
     const exporting = exportText(catalogue.db, { kind: 'people' }, async () => {
       if (cut > 0) return;

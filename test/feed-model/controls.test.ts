@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../src/errors.js';
+import { SEED, withSeed } from '../support/chance.js';
 import { eventually } from '../support/eventually.js';
 import { toRfc3339 } from '../../src/platform/time/micros.js';
 import { installClock } from '../support/postgres/model-clock.js';
@@ -9,7 +10,7 @@ import { addTitles } from '../support/titles.js';
 import { dropLock, stampWithClockAlone, stampWithTransactionStart } from './model/alterations.js';
 import { followOnce } from './model/follower.js';
 import { Mirror, toMicros, type Violation } from './model/mirror.js';
-import { SEED, withSeed } from './model/plan.js';
+import { SHORT } from './model/plan.js';
 import { runModel } from './model/run.js';
 
 /** Chance decides how random writers meet, so a single run may show nothing. */
@@ -164,8 +165,7 @@ describe('the checks of a mirror find a feed', () => {
       const service = await startService();
       try {
         await dropLock(service.db);
-        const size = { writers: 8, transactions: 10, longestHoldMs: 100, bulkRows: 1_000, cuts: false };
-        found.push(...(await runModel(service, { seed: SEED + run, size })).violations);
+        found.push(...(await runModel(service, { seed: SEED + run, size: SHORT })).violations);
       } finally {
         await service.stop();
       }

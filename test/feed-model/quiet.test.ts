@@ -12,7 +12,7 @@ import { Mirror, toMicros, type Violation } from './model/mirror.js';
 const HOUR = 3_600_000_000n;
 const DAYS = 60;
 /** The hours of one step of the test's time. */
-const STEP = 6;
+const STEP = 12;
 
 /** A follower that polls at long intervals. */
 interface Visitor {
@@ -65,10 +65,13 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
       since,
     }));
     for (let hour = 0; hour <= DAYS * 24; hour += STEP) {
+      const due = visitors.filter(({ everyHours: hours }) => hour % hours === 0);
+      const event = events[hour / 24];
+      if (due.length === 0 && !event && hour < DAYS * 24) continue;
       passed = BigInt(hour) * HOUR;
       await clock.setOffset(passed);
-      await events[hour / 24]?.();
-      for (const visitor of visitors) if (hour % visitor.everyHours === 0) await visit(visitor);
+      await event?.();
+      for (const visitor of due) await visit(visitor);
     }
     for (const visitor of visitors) {
       await visit(visitor);
@@ -77,8 +80,8 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
     return visitors.flatMap(({ mirror }) => mirror.violations);
   }
 
-  it('never leaves the window, whether it polls every six hours or every fifteen days', async () => {
-    assert.deepEqual(await pass([6, 24, 7 * 24, 14 * 24, 15 * 24]), []);
+  it('never leaves the window, whether it polls every twelve hours or every fifteen days', async () => {
+    assert.deepEqual(await pass([12, 24, 7 * 24, 14 * 24, 15 * 24]), []);
   });
 
   it('misses no entry of a transaction that was open for days', async () => {
@@ -91,7 +94,7 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
       holder = await service.db.transaction();
       await change(holder, svcId);
     };
-    const violations = await pass([6, 24, 7 * 24], {
+    const violations = await pass([12, 24, 7 * 24], {
       // Commits twelve days after its write; another writer waits for it.
       10: () => hold('held-from-10'),
       11: async () => {

@@ -119,12 +119,12 @@ describe('the times at which keys were last used', () => {
     // Enough rows that PostgreSQL looks up each used key by index, in the given order.
     const { rows: keys } = await world.db.raw<{ rows: { id: number }[] }>(
       `insert into api_keys (prefix, hash, developer_id, plan_id)
-       select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 10000) as n
+       select 'svc_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), ?, 'free' from generate_series(1, 3000) as n
        returning id`,
       [developerId],
     );
     await world.db.raw('analyze api_keys');
-    const ids = keys.slice(0, 300).map(({ id }) => id);
+    const ids = keys.slice(0, 100).map(({ id }) => id);
     for (let round = 0; round < 5; round += 1) {
       const counts = await Promise.all(
         [ids, ids.toReversed(), ids, ids.toReversed()].map((order, process) => {
@@ -135,7 +135,7 @@ describe('the times at which keys were last used', () => {
           return times.flush(world.db);
         }),
       );
-      assert.deepEqual(counts, [300, 300, 300, 300]);
+      assert.deepEqual(counts, [100, 100, 100, 100]);
     }
     const prefixes = await world.db('api_keys').whereIn('id', ids).pluck<string[]>('prefix');
     for (const prefix of [prefixes[0], prefixes.at(-1)]) await assertUsed(prefix ?? '', 7);

@@ -63,7 +63,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
           vary: 'Authorization, X-API-Key',
         },
       });
-      assert.deepEqual(new Set(await fail(50, address)), new Set([429]));
+      assert.deepEqual(new Set(await fail(10, address)), new Set([429]));
       assert.deepEqual(await fail(1, newAddress()), [401]);
       assert.deepEqual(await fail(1, address, services[1]), [isShared ? 429 : 401]);
     });
@@ -71,7 +71,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
     it(`a valid key is served from an address that is over the limit ${store}`, async () => {
       const address = newAddress();
       await fail(LIMIT, address);
-      const keys = Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? services[0].key : generateApiKey().key));
+      const keys = Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? services[0].key : generateApiKey().key));
       const replies = await Promise.all(keys.map((key) => ask(key, address)));
       assert.deepEqual(
         replies.map(({ status }) => status),
@@ -82,13 +82,13 @@ for (const store of ['in this process', 'in Redis'] as const) {
     it(`a request without a well-formed key costs no query and is not counted ${store}`, async () => {
       const address = newAddress();
       const queries = services[0].queries.length;
-      for (let i = 0; i < LIMIT + 5; i += 1) {
+      for (let i = 0; i < 3; i += 1) {
         assert.equal((await ask('svc_wrong', address)).status, 401);
         assert.equal((await ask(undefined, address)).status, 401);
         assert.equal((await ask('a', address, services[0], '/api/v1/me?api_key=b')).status, 401);
       }
       assert.equal(services[0].queries.length, queries);
-      assert.deepEqual(await fail(1, address), [401]);
+      assert.deepEqual(new Set(await fail(LIMIT, address)), new Set([401]));
     });
 
     it(`keys, reports of leaked keys and sign-ins that fail have a limit each, counted ${store}`, async () => {
@@ -140,9 +140,9 @@ for (const store of ['in this process', 'in Redis'] as const) {
 
     it(`an address gets exactly ${LIMIT} times 401 when its requests reach several servers at once`, async () => {
       const address = newAddress();
-      const statuses = (await Promise.all(services.map((service) => fail(60, address, service)))).flat();
+      const statuses = (await Promise.all(services.map((service) => fail(40, address, service)))).flat();
       assert.equal(statuses.filter((status) => status === 401).length, LIMIT);
-      assert.equal(statuses.filter((status) => status === 429).length, 120 - LIMIT);
+      assert.equal(statuses.filter((status) => status === 429).length, 80 - LIMIT);
     });
 
     it('failures of an address that is over the limit cost Redis no command', async () => {

@@ -5,7 +5,7 @@ import { newKey, newPlan } from '../support/deployments/deployment.js';
 import { readAlerts, readDashboardQueries, selectorsIn } from '../deploy/monitoring.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis/redis.js';
 import { send } from '../support/request.js';
 import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from '../support/http/exposition.js';
 

@@ -7,7 +7,7 @@ import type { Question } from './questions.js';
 const CONNECTIONS = 4;
 
 /** Between two requests on one connection, in milliseconds. */
-const PAUSE_MS = 24;
+const PAUSE_MS = 80;
 
 /** What came back, counted. */
 export interface Tally {

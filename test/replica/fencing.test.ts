@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
+import { Agent } from 'node:http';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { eventually } from '../support/eventually.js';
-import { runProgram, timesLogged, type Outcome, type ServerProcess } from '../support/program.js';
+import type { Outcome } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
 /** Requests at once: more than a pool has connections, so that it opens all of them. */
-const MANY = 16;
+const MANY = 10;
 
 const COMPONENTS = ['database', 'redis', 'announcements'] as const;
 
@@ -19,13 +22,14 @@ describe('a standby that is promoted while the old primary and its sessions live
   const world = testWorld({ ownServer: true, redis: true });
   let standby: TestReplica;
   let network: TcpProxy;
-  let servers: ServerProcess[];
+  let servers: TestService[];
   let kept: string;
   let revoked: string;
   /** No server has seen it. */
   let unseen: string;
   let other: string;
   let requests = 0;
+  const agent = new Agent({ keepAlive: true });
 
   before(async () => {
     const keys = [];
@@ -34,8 +38,9 @@ describe('a standby that is promoted while the old primary and its sessions live
     standby = await startReplica(world.postgres);
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
-    const settings = { DATABASE_URL: network.url, SITE: 'on' };
-    servers = await Promise.all([world.startServer(settings), world.startServer(settings)]);
+    world.defer(() => agent.destroy());
+    const options = { databaseUrl: network.url, trustedProxies: 1 };
+    servers = [await world.startService(options), await world.startService(options)];
     for (const key of [kept, revoked, other])
       for (const { url } of servers) assert.deepEqual(await ask(url, key, MANY), [200]);
   });
@@ -46,14 +51,19 @@ describe('a standby that is promoted while the old primary and its sessions live
       Array.from({ length: count }, () => {
         requests += 1;
         const from = `10.0.${requests >> 8}.${requests & 255}`;
-        return send(url, '/api/v1/stats', { headers: { authorization: `Bearer ${key}`, 'x-forwarded-for': from } });
+        const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': from };
+        return send(url, '/api/v1/stats', { headers, agent });
       }),
     );
     return [...new Set(replies.map(({ status }) => status))].sort();
   }
 
   function revoke(key: string, databaseUrl: string): Promise<Outcome> {
-    return runProgram(['keys', 'revoke', key.slice(0, 12)], { ...world.environment, DATABASE_URL: databaseUrl });
+    return runCommand(['keys', 'revoke', key.slice(0, 12)], { ...world.environment, DATABASE_URL: databaseUrl });
+  }
+
+  function losses({ changes }: TestService, component = 'database'): number {
+    return changes.filter((change) => change === `${component} lost`).length;
   }
 
   async function assertBack(): Promise<void> {
@@ -87,7 +97,7 @@ describe('a standby that is promoted while the old primary and its sessions live
 
   it('a command on the old primary fails, and reports that its change is lost', async () => {
     const create = ['developers', 'create', '--project-name', 'Lost'];
-    for (const outcome of [await revoke(other, world.url), await runProgram(create, world.environment)]) {
+    for (const outcome of [await revoke(other, world.url), await runCommand(create, world.environment)]) {
       const { code, stdout, stderr } = outcome;
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /^catalog: The database .*no longer the primary/);
@@ -96,7 +106,7 @@ describe('a standby that is promoted while the old primary and its sessions live
   });
 
   it('a server that starts on the old primary admits nobody and is not ready', async () => {
-    const late = await world.startServer();
+    const late = await world.startService({ trustedProxies: 1 });
     for (const key of [revoked, kept]) assert.deepEqual(await ask(late.url, key), [503]);
     await eventually('it is reported', async () => {
       await assertReadiness(late.url, COMPONENTS, ['database', 'announcements']);
@@ -114,12 +124,12 @@ describe('a standby that is promoted while the old primary and its sessions live
         await assertReadiness(server.url, COMPONENTS, ['database', 'announcements']);
         return true;
       });
-      await eventually('it is logged', () => timesLogged(server, 'database lost') === 1);
+      await eventually('it is logged', () => losses(server) === 1);
     }
     network.leadTo(standby.url);
     network.cut();
     await assertBack();
-    for (const server of servers) assert.equal(timesLogged(server, 'database lost'), 1);
+    for (const server of servers) assert.equal(losses(server), 1);
   });
 
   it('a replica that is not a standby of the primary is not read', async () => {
@@ -131,12 +141,13 @@ describe('a standby that is promoted while the old primary and its sessions live
     await writer.end();
     await left.caughtUp();
     for (const url of [world.url, standbyOfTheOldPrimary, standby.url]) {
-      const server = await world.startServer({ DATABASE_URL: standby.url, DATABASE_READ_URL: url, REDIS_URL: '' });
+      const settings = { DATABASE_READ_URL: url, REDIS_URL: '' };
+      const server = await world.startService({ databaseUrl: standby.url, settings });
       const { json } = await send(server.url, '/api/v1/stats', { headers: { authorization: `Bearer ${kept}` } });
       assert.equal((json as { data: { people: number } }).data.people, 0);
       await assertReadiness(server.url, ['database', 'replica'], ['replica']);
-      await eventually('it is logged', () => timesLogged(server, 'replica lost') === 1);
-      assert.match(server.output.stdout, /the replica does not follow the primary/);
+      await eventually('it is logged', () => losses(server, 'replica') === 1);
+      assert.match(server.logged.join(), /the replica does not follow the primary/);
       await server.stop();
     }
     await left.kill();

@@ -5,22 +5,22 @@ import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
-import { timesLogged, type ServerProcess } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
 describe('reading from a replica', () => {
   const world = testWorld({ ownServer: true });
   let replica: TestReplica;
-  let server: ServerProcess;
+  let server: TestService;
   let key: string;
 
   before(async () => {
     ({ key } = await world.newKey());
     await insertTitle('before');
     replica = await startReplica(world.postgres);
-    server = await world.startServer({ DATABASE_READ_URL: replica.url });
+    server = await world.startService({ settings: { DATABASE_READ_URL: replica.url } });
   });
 
   async function insertTitle(svcId: string): Promise<void> {
@@ -29,6 +29,10 @@ describe('reading from a replica', () => {
 
   function get(path: string): Promise<Reply> {
     return send(server.url, `/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
+  }
+
+  function timesLogged(change: string): number {
+    return server.changes.filter((each) => each === change).length;
   }
 
   async function titles(): Promise<number> {
@@ -72,13 +76,13 @@ describe('reading from a replica', () => {
     for (let request = 0; request < 20; request += 1) {
       assert.equal((await followed(hourAgo)).at(-1), 'while-dead');
     }
-    assert.equal(timesLogged(server, 'replica lost'), 1);
+    assert.equal(timesLogged('replica lost'), 1);
     await assertReadiness(server.url, ['database', 'replica'], ['replica']);
 
     await replica.restart();
     await eventually('the replica is used again', async () => {
       await get('/stats');
-      return timesLogged(server, 'replica back') === 1;
+      return timesLogged('replica back') === 1;
     });
     await replica.caughtUp();
     await replica.pauseReplay();
@@ -103,9 +107,9 @@ describe('reading from a replica', () => {
     }
     await eventually('the replica is used again', async () => {
       await get('/stats');
-      return timesLogged(server, 'replica back') === 2;
+      return timesLogged('replica back') === 2;
     });
-    assert.equal(timesLogged(server, 'replica lost'), 2);
+    assert.equal(timesLogged('replica lost'), 2);
     await assertReadiness(server.url, ['database', 'replica'], []);
   });
 });

@@ -9,8 +9,9 @@ import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
 import { connectTo } from '../support/database.js';
 import { assertProblem } from '../support/problem.js';
-import { startServer, type Outcome, type ServerProcess } from '../support/program.js';
+import type { Outcome } from '../support/program.js';
 import { send, type Reply } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
@@ -19,11 +20,11 @@ type Entry = Answer<'getChanges'>['data'][number];
 
 const HOUR = 3_600_000_000n;
 
-// The mirror is the real follower, and the servers are real processes. The database is dropped and made anew from a copy.
+// The mirror is the real follower. The database is dropped and made anew from a copy.
 describe('a mirror of a database that goes back an hour', () => {
   const world = testWorld({ ownServer: true, each: true });
   let db: Knex;
-  let servers: ServerProcess[] = [];
+  let servers: TestService[] = [];
   let state: string;
   let key: string;
   /** What the follower's lines add up to. */
@@ -38,7 +39,6 @@ describe('a mirror of a database that goes back an hour', () => {
   });
 
   afterEach(async () => {
-    await Promise.all(servers.map((server) => server.stop()));
     servers = [];
     await db.destroy();
   });
@@ -91,10 +91,6 @@ describe('a mirror of a database that goes back an hour', () => {
     });
     assert.equal(code, 0);
     return (JSON.parse(stdout) as { beginning: number }).beginning;
-  }
-
-  function startServers(): Promise<ServerProcess[]> {
-    return Promise.all([1, 2].map(() => startServer({ DATABASE_URL: world.url })));
   }
 
   /** Follows until nothing is waiting. */
@@ -181,7 +177,7 @@ describe('a mirror of a database that goes back an hour', () => {
 
   it('a mirror is refused by servers that kept running through a restore, takes a fresh copy, and ends equal', async () => {
     await backUpAnHourAgo();
-    servers = await startServers();
+    servers = [await world.startService(), await world.startService()];
     await follow('--since', start);
     await writeWhatIsLost();
     await follow();
@@ -200,19 +196,19 @@ describe('a mirror of a database that goes back an hour', () => {
 
   it('a mirror is refused even if the lost clock was two hours ahead, once the operator names its position', async () => {
     await backUpAnHourAgo();
-    servers = await startServers();
+    servers = [await world.startService()];
     await follow('--since', start);
     await db.raw("select setval('model.clock_offset', ?)", [String(2n * HOUR)]);
     await writeWhatIsLost();
     await follow();
     const position = await savedPosition();
-    // These servers start after the restart.
-    const ports = servers.map(({ url }) => new URL(url).port);
-    await Promise.all(servers.map((server) => server.stop()));
+    await servers[0]?.stop();
     await restore();
     const beginning = await restartFeed('--after', String(position));
     assert.ok(beginning > position);
-    servers = await Promise.all(ports.map((PORT) => startServer({ DATABASE_URL: world.url, PORT })));
+    // On the port from which the mirror has its position.
+    const { port } = new URL(servers[0]?.url ?? '');
+    servers = [await world.startService({ settings: { PORT: port } })];
     await assertRefusedAndMended(beginning);
   });
 });

@@ -8,7 +8,7 @@ import { freePort } from '../support/programs/free-port.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { guideConfiguration, startBalancer, type Balancer } from '../support/proxies/haproxy.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis/redis.js';
 import { addTitles, titleIds } from '../support/titles.js';
 import type { History } from './history.js';
 import { ServerLog } from './server-log.js';

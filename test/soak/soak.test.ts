@@ -20,7 +20,7 @@ describe('a short soak', function () {
       faultSeconds: 3,
       lastsSeconds: 0.7,
       faults: FAULTS,
-      rate: 40,
+      rate: 25,
       seed: SEED,
       folder: await temporaryFolder(),
       isBalanced: false,

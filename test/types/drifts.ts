@@ -46,26 +46,42 @@ export function bodyFields(): BodyField[] {
   return [...fields.values()];
 }
 
-/** The contract with one field of another type. */
-export function withTypeChanged({ owner, name }: BodyField): Contract {
-  return changed(owner, ({ properties }, copy) => {
+/** The contract with fields of another type. */
+export function withTypeChanged(fields: readonly BodyField[]): Contract {
+  return changed(fields, ({ properties }, { owner, name }, copy) => {
     const { type } = followed(copy, [...owner, 'properties', name]).schema;
     properties[name] = { type: type === 'string' ? 'integer' : 'string' };
   });
 }
 
-/** The contract with one more field, a string, in the same object. */
-export function withAdded({ owner }: BodyField, added: { name: string; required: boolean }): Contract {
-  return changed(owner, (schema) => {
+/** The contract with one more field, a string, in the objects of these fields. */
+export function withAdded(fields: readonly BodyField[], added: { name: string; required: boolean }): Contract {
+  return changed(fields, (schema) => {
     schema.properties[added.name] = { type: 'string' };
     if (added.required) schema.required.push(added.name);
   });
 }
 
-function changed(owner: readonly string[], change: (schema: ObjectSchema, copy: Contract) => void): Contract {
+function changed(
+  fields: readonly BodyField[],
+  change: (schema: ObjectSchema, field: BodyField, copy: Contract) => void,
+): Contract {
   const copy = contract();
-  change(at(copy, owner) as ObjectSchema, copy);
+  for (const field of fields) change(at(copy, field.owner) as ObjectSchema, field, copy);
   return copy;
+}
+
+/** Groups fields so that no two of a group share an operation: each error of a group is then due to one field. */
+export function groupsOf(fields: Iterable<BodyField>): BodyField[][] {
+  const groups: BodyField[][] = [];
+  for (const field of fields) {
+    const free = groups.find(
+      (group) => !group.some(({ operations }) => [...operations].some((operation) => field.operations.has(operation))),
+    );
+    if (free) free.push(field);
+    else groups.push([field]);
+  }
+  return groups;
 }
 
 function collect(place: readonly string[], operation: string, fields: Map<string, BodyField>): void {

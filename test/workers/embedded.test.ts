@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from '../support/eventually.js';
 import { startServer } from '../support/program.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis/redis.js';
 import { send } from '../support/request.js';
 import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';

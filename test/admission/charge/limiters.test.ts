@@ -3,7 +3,7 @@ import type { Decision, Limiter, QuotaRequest } from '../../../src/admission/cha
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
-import { startRedis } from '../../support/redis.js';
+import { startRedis } from '../../support/redis/redis.js';
 import { inShort, newDeveloper, requestOf } from './requests.js';
 
 /** Opens a limiter. @returns also what closes it */

@@ -7,7 +7,7 @@ import { RedisLimiter } from '../../../src/admission/charge/redis.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
-import { startRedis, type TestRedis } from '../../support/redis.js';
+import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 import { inShort, newDeveloper, requestOf } from './requests.js';
 
 /** The most requests that one command charges. */

@@ -3,8 +3,9 @@ import type { Knex } from 'knex';
 import { restartFeed } from '../../../src/catalog/restart.js';
 import { asPosition } from '../../../src/catalog/since.js';
 import type { Answer } from '../../../src/contract.js';
-import { fromRfc3339, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
+import { fromRfc3339, systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { eventually } from '../../support/eventually.js';
+import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { assertProblem } from '../../support/problem.js';
 import type { Reply, RequestOptions } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -143,7 +144,13 @@ describe('positions of GET /api/v1/changes', () => {
       now = systemClock() + 5n * DAY;
       assert.deepEqual((await get(page.next)).ids, []);
       now = undefined;
-      for (let i = 1n; i < 201n; i += 1n) await addTitleAt(service.db, `t${i}`, old + i);
+      await pastTriggers(service.db, 'titles', async (transaction) => {
+        const titles = Array.from({ length: 200 }, (_, i) => {
+          const at = toRfc3339(old + 1n + BigInt(i));
+          return { svc_id: `t${i}`, media_type: 'movie', title: 'T', created_at: at, updated_at: at };
+        });
+        await transaction('titles').insert(titles);
+      });
       const full = await get(old - 1n);
       assert.deepEqual([full.ids.length, full.meta.has_more, full.next], [200, true, old + 199n]);
     });

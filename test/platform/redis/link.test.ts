@@ -6,7 +6,7 @@ import { RedisLink, type RedisAddress } from '../../../src/platform/redis/link.j
 import { eventually } from '../../support/eventually.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../../support/redis/redis-sentinel.js';
 import { freePort } from '../../support/programs/free-port.js';
-import { startRedis, type TestRedis } from '../../support/redis.js';
+import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 
 describe('the link to Redis', () => {
   const links: RedisLink[] = [];
