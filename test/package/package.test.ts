@@ -139,7 +139,7 @@ describe('the package that npm pack makes', function () {
       ]) {
         assert.equal((await send(server.url, path)).status, 200, path);
       }
-      const key = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/.exec(server.output.stdout)?.[0] ?? assert.fail('no demo key');
+      const key = demoKeyOf(server);
       const follow = [
         'follow',
         '--once',
@@ -220,22 +220,28 @@ describe('the package that npm pack makes', function () {
       assert.ok(label('title') && label('description'));
     });
 
-    it('the image migrates and serves from read-only files without a shell, and its health check follows the server', async () => {
+    it('the image migrates, serves and mirrors from read-only files without a shell, and its health check follows the server', async () => {
       const { Entrypoint, Cmd, Healthcheck } = image.config;
       const database = await createEmptyDatabase();
       const secret = await image.addSecret('database-url', `${database.url}\n`);
       const environment = { DATABASE_URL_FILE: secret, PORT: String(await freePort()), LOG_FORMAT: 'json', SITE: 'on' };
-      const run = (program: readonly string[], args: readonly string[] = []): Promise<Outcome> =>
-        runProgram(args, environment, '', { program: image.run(program) });
+      const run = (program: readonly string[], args: readonly string[] = [], more = {}): Promise<Outcome> =>
+        runProgram(args, { ...environment, ...more }, '', { program: image.run(program) });
       try {
         const migrated = await run(Entrypoint, ['migrate']);
         assert.equal(migrated.code, 0, migrated.stderr);
         const [kind, ...check] = Healthcheck.Test;
         assert.deepEqual([kind, Cmd], ['CMD', ['serve']]);
         assert.equal((await run(check)).code, 1, 'nothing serves yet');
-        const server = await startServer(environment, [], { program: image.run(Entrypoint) });
+        const server = await startServer(environment, ['--demo'], { program: image.run(Entrypoint) });
         assert.equal((await run(check)).code, 0);
         assert.equal((await send(server.url, '/docs')).status, 200);
+        const mirrored = await run(Entrypoint, ['mirror', '--once', '--from', server.url], {
+          CATALOG_API_KEY: demoKeyOf(server),
+          MIRROR_DATABASE_URL_FILE: secret,
+        });
+        assert.equal(mirrored.code, 0, mirrored.stderr);
+        assert.match(mirrored.stderr, /Took the whole feed: 360 inserted/);
         const { Uid, Root } = describeProcess(server.child.pid);
         assert.equal(Uid, image.config.User.split(':')[0]);
         assert.equal(Root, image.root);
@@ -249,6 +255,11 @@ describe('the package that npm pack makes', function () {
     });
   });
 });
+
+/** @returns the key that the first start with `--demo` has printed */
+function demoKeyOf({ output }: ServerProcess): string {
+  return /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/.exec(output.stdout)?.[0] ?? assert.fail('no demo key');
+}
 
 /** The user and the root folder of a process, as Linux has them. */
 function describeProcess(pid: number | undefined): { readonly Uid: string | undefined; readonly Root: string } {
