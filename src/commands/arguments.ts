@@ -63,7 +63,7 @@ export function position(value: string): number {
 
 /** The description of the option whose value is an {@link interval}. */
 export const INTERVAL =
-  'pause between polls once caught up; by default as short as half of what your plan has left allows, from 1 to 60';
+  "pause between polls once caught up; by default 1 to 60, so as to use half of your plan's remaining requests";
 
 /** Reads the seconds between two polls. @returns milliseconds @throws InvalidArgumentError */
 export function interval(value: string): number {

@@ -29,10 +29,9 @@ Temporary failures are reported on standard error and retried; Retry-After is ho
 or SIGTERM, when the reader of standard output closes it, or when --once has caught up. It is 1 if you need to act; the
 message says how.
 
-A mirror starts either empty or from a full copy of the catalogue, which its operator provides. With the state file that
-comes with the copy (catalog export --state), it continues exactly where the copy ends. Without one, set --since to an
-hour before the copy was started: the hour covers entries that were being written then. Applying an entry twice does no
-harm.`;
+A mirror starts from a full copy of the catalogue. For a published copy, set --since to the position in its manifest. For
+an export, use the state file that comes with it (catalog export --state). Without either, set --since to an hour before
+the copy was started; the hour covers entries that were being written then. Applying an entry twice is harmless.`;
 
 const EXAMPLES = [
   'catalog follow --base-url https://catalog.example.com --state mirror.json \\\n    >> changes.ndjson',
@@ -84,7 +83,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
 
 function requireSince(file: string): never {
   throw new OperatorError(
-    `The state file ${file} does not exist yet: add --since, the Unix time to begin at. A mirror first needs a full copy of ` +
+    `The state file ${file} does not exist yet. Set --since to the Unix time to start from. A mirror first needs a full copy of ` +
       'the catalogue. Use the state file that came with it, or set --since to an hour before the copy was started.',
   );
 }

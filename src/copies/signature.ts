@@ -14,7 +14,7 @@ export function signManifest(manifest: Manifest, privateKey: KeyObject): Manifes
 /** @throws OperatorError unless the holder of the key that belongs to `publicKey` signed this manifest */
 export function requireSignature(manifest: Manifest, publicKey: KeyObject): void {
   const { signature } = manifest;
-  if (signature === undefined) throw new OperatorError('The manifest is not signed, and a public key was given.');
+  if (signature === undefined) throw new OperatorError('The manifest is not signed, but a public key was given.');
   if (!verify(null, signedBytes(manifest), publicKey, Buffer.from(signature, 'base64'))) {
     throw new OperatorError('The signature of the manifest does not match the public key. Do not use this copy.');
   }

@@ -17,7 +17,7 @@ export interface BeginOptions {
   /** Reads how many titles the service has. */
   readonly countTitles: (signal: AbortSignal) => Promise<number | Failure>;
   readonly signal: AbortSignal;
-  /** Fail where otherwise a wait would begin that only the operator of the service can end. */
+  /** Fail instead of waiting until the operator of the service acts. */
   readonly once: boolean;
   readonly patience: Patience;
   readonly onFailure: (reason: string, waitMs: number) => void;
@@ -37,7 +37,7 @@ export interface Beginning {
 /** A damaged file, or a feed that lacks titles, is not loaded again for an hour, in milliseconds. */
 const UNUSABLE_MS = 3_600_000;
 
-/** How often the feed is read to its end while titles are being created, until its entries are all titles. */
+/** The most passes over the feed, while titles keep being created. */
 const MOST_ROUNDS = 5;
 
 /**
@@ -97,7 +97,7 @@ async function takeCopy(store: MirrorStore, manifest: Manifest, options: BeginOp
     if (!(error instanceof PositionRefused)) throw error;
     const start = error.oldestSince === undefined ? '' : `, and the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(
-      `The newest copy is of ${showPosition(position)}${start}. The operator of the service has to publish another.`,
+      `The newest copy ends at ${showPosition(position)}${start}. Ask the operator of the service to publish a new one.`,
     );
   });
   if (page.kind === 'failure') throw unavailable(page);
@@ -106,8 +106,8 @@ async function takeCopy(store: MirrorStore, manifest: Manifest, options: BeginOp
 }
 
 /**
- * Makes the mirror equal to the whole feed, and requires that these are all titles. Which of them are, the feed does not
- * say: their number has to be that of the service.
+ * Makes the mirror equal to the whole feed, and requires that the feed has every title. The feed itself does not show
+ * that, so its number of titles is compared with that of the service.
  */
 async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
   const { copiesUrl, readPage, countTitles, signal, once, patience, onFailure, onProgress } = options;
@@ -148,9 +148,8 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
     }
   }
   const advice =
-    `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back 30 days at most. ` +
-    'The operator of the service has to publish copies ("catalog export --publish"). If they are elsewhere, name the place ' +
-    'with --copies.';
+    `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back at most 30 days. ` +
+    'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
   // A mirror that has begun waits for a copy.
   throw (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
 }

@@ -88,7 +88,9 @@ export function createCopySource(options: CopySourceOptions): CopySource {
       if (!response.ok || response.body === null) throw await failed(name, response);
       // fetch() decodes it, which is right for the manifest alone: the files are compressed themselves.
       if (name !== MANIFEST_NAME && response.headers.has('Content-Encoding')) {
-        throw new CopyUnusable(`${copiesUrl}/${name} has a Content-Encoding. Its server must send files as they are.`);
+        throw new CopyUnusable(
+          `${copiesUrl}/${name} has a Content-Encoding. Configure its server to send files unmodified.`,
+        );
       }
       // A server may ignore the range and send the whole file.
       const isRest = response.headers.get('Content-Range')?.startsWith(`bytes ${from}-`);
@@ -113,11 +115,11 @@ export function createCopySource(options: CopySourceOptions): CopySource {
   async function failed(name: string, response: Response): Promise<CopyUnavailable> {
     if (isOwn) return unavailable(failureOf(response, parseJson(await response.text())));
     const { status } = response;
-    const reason = `${copiesUrl}/${name} cannot be read: the response is ${status}`;
+    const reason = `${copiesUrl}/${name} cannot be read: the server responded with ${status}`;
     if (status >= 500 || status === 429) {
       return unavailable({ reason, retryAfterMs: parseRetryAfter(response.headers.get('Retry-After'), Date.now()) });
     }
-    throw new OperatorError(`${reason}. Check --copies, and that everyone may read the files there.`);
+    throw new OperatorError(`${reason}. Check --copies, and that the files are publicly readable.`);
   }
 
   return {
@@ -137,7 +139,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
       const manifest = usable(() => parseManifest(Buffer.concat(pieces).toString()));
       if (manifest.base_url !== baseUrl) {
         throw new OperatorError(
-          `The copy at ${copiesUrl}/ is of ${manifest.base_url}, not of ${baseUrl}. Use the copies of the service that you follow.`,
+          `The copy at ${copiesUrl}/ belongs to ${manifest.base_url}, not to ${baseUrl}. Use the copies of the service that you mirror.`,
         );
       }
       if (publicKey !== undefined) usable(() => requireSignature(manifest, publicKey));
@@ -158,7 +160,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
             cuts = 0;
             yield piece;
           }
-          // What ends in order may have been cut, too, by a proxy.
+          // A proxy may cut a response so that it seems to end normally.
           if (size === before) break;
         } catch (error) {
           cuts += 1;
@@ -173,7 +175,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
   };
 }
 
-/** Turns the error of a check into that of a copy which another may replace. */
+/** Runs a check whose failure makes this copy unusable. @throws CopyUnusable */
 function usable<T>(check: () => T): T {
   try {
     return check();

@@ -58,7 +58,7 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
   }
 }
 
-/** Role, password and database that do not exist, unlike an address which does not answer, are faults of the settings. */
+/** A wrong role, password or database is a configuration error; an unreachable address may be a server that is starting. */
 function isStarting(error: unknown): boolean {
   return isDatabaseUnavailable(error) && !/^(?:28|3D)/.test(sqlState(error));
 }
@@ -72,7 +72,7 @@ async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => 
   const state = await store.readState();
   if (state !== undefined && state.baseUrl !== baseUrl) {
     throw new OperatorError(
-      `The schema ${schema} has a mirror of ${state.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
+      `The schema ${schema} holds a mirror of ${state.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
         `has moved, change base_url in the table ${schema}.state.`,
     );
   }

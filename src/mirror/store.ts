@@ -96,7 +96,7 @@ export class MirrorStore {
         await store.#createTables();
       } else if (!(await store.#find()).tables) {
         throw new OperatorError(
-          `There is no mirror in the schema ${schema} of this database. Begin one with "catalog mirror".`,
+          `The schema ${schema} of this database has no mirror. Create one with "catalog mirror".`,
         );
       }
       return store;
@@ -120,7 +120,7 @@ export class MirrorStore {
       await this.session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
     } catch (error) {
       if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-      throw new MirrorLocked(`Another mirror writes the schema ${schema}. Stop it, or choose another --schema.`);
+      throw new MirrorLocked(`Another mirror is writing to the schema ${schema}. Stop it, or choose another --schema.`);
     }
   }
 
@@ -133,7 +133,7 @@ export class MirrorStore {
     return rows[0] ?? {};
   }
 
-  /** Creates what is missing. What is there needs no privilege to create. */
+  /** Creates what is missing, so that a role without the privilege to create can use existing tables. */
   async #createTables(): Promise<void> {
     const found = await this.#find();
     if (found.tables) return;

@@ -93,14 +93,14 @@ export async function verify(
 /** @returns the mirror's position @throws OperatorError when the mirror has not begun, or began with a later copy */
 async function requireComparable(store: MirrorStore, manifest: Manifest): Promise<number> {
   const state = await store.readState();
-  if (state === undefined) throw new OperatorError('The mirror has not begun yet: its first copy is not complete.');
+  if (state === undefined) throw new OperatorError('The mirror is empty: it has not finished loading its first copy.');
   if (state.baseUrl !== manifest.base_url) {
     throw new OperatorError(`The mirror is of ${state.baseUrl}, and the copy of ${manifest.base_url}.`);
   }
   if (manifest.position < state.copyPosition) {
     throw new OperatorError(
-      `The newest copy is of ${showPosition(manifest.position)}, older than the beginning of the mirror, ` +
-        `${showPosition(state.copyPosition)}. They can be compared once the operator of the service publishes another.`,
+      `The newest copy, at ${showPosition(manifest.position)}, is older than the one that the mirror started from, at ` +
+        `${showPosition(state.copyPosition)}. Compare again once the operator of the service has published a newer one.`,
     );
   }
   return state.position;

@@ -62,7 +62,7 @@ describe('the guide to publishing copies', () => {
   });
 
   it('the rights that the guide lists are enough to publish', async () => {
-    const [, list = ''] = /the role\s+needs `select` on (.+?)\.\n/s.exec(guide) ?? [];
+    const [, list = ''] = /The role\s+needs `select` on (.+?)\.\n/s.exec(guide) ?? [];
     const tables = [...list.matchAll(/`(\w+)`/g)].map(([, table]) => table);
     assert.equal(tables.length, 5);
     const folder = await temporaryFolder();

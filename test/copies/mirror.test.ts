@@ -47,10 +47,10 @@ describe('a mirror from copies that the service serves', () => {
 
     const mirrored = await run(['mirror', '--once'], publicKey);
     assert.equal(mirrored.code, 0, mirrored.stderr);
-    assert.match(mirrored.stderr, /Took the copy of .*: 500 inserted/);
+    assert.match(mirrored.stderr, /Loaded the copy of .*: 500 inserted/);
     assert.equal(await requireEqual(world.db, mirror.db), 520);
     const verified = await run(['mirror', 'verify'], publicKey);
     assert.equal(verified.code, 0, verified.stderr);
-    assert.match(verified.stdout, /500 rows; the mirror has 520, 20 of them newer\.\nAll others are equal\./);
+    assert.match(verified.stdout, /500 rows; the mirror has 520, 20 of them newer\.\nAll other rows match\./);
   });
 });

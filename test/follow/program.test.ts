@@ -265,7 +265,7 @@ describe('catalog follow', () => {
   it('refuses to start without a position', async () => {
     await assertRefused(
       run('--once'),
-      /^catalog: The state file .*mirror\.json does not exist yet: add --since, .* full copy of the catalogue\./,
+      /^catalog: The state file .*mirror\.json does not exist yet\. Set --since to .* full copy of the catalogue\./,
     );
     assert.deepEqual(await readdir(folder), []);
   });

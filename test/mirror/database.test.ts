@@ -59,7 +59,7 @@ describe('the database of a mirror', () => {
     await eventually('the mirror has everything', world.isEqual);
     assert.match(
       await fail(),
-      /Another mirror writes the schema catalog_mirror\. Stop it, or choose another --schema\./,
+      /Another mirror is writing to the schema catalog_mirror\. Stop it, or choose another --schema\./,
     );
     await succeed('--schema', 'second');
     await requireEqual(service.db, mirror.db, 'second');
@@ -79,7 +79,7 @@ describe('the database of a mirror', () => {
       await eventually('another session waits for the lock', async () => (await waiting()).length === 1);
       await mirror.db.raw(END_MIRRORS);
       await next;
-      await eventually('it waits', () => failures.some((reason) => reason.includes('Another mirror writes')));
+      await eventually('it waits', () => failures.some((reason) => reason.includes('Another mirror is writing')));
     });
     await addTitles(service.db, 3, 'later');
     await eventually('the mirror has everything', world.isEqual);
@@ -119,7 +119,7 @@ describe('the database of a mirror', () => {
       program.child.kill('SIGTERM');
       assert.equal((await program.ended).code, 0);
     });
-    assert.match(await succeed(), /Took the copy of .*: 0 inserted, 1 changed, 0 deleted\./);
+    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 0 deleted\./);
     await world.requireEqual();
   });
 
@@ -152,7 +152,7 @@ describe('the database of a mirror', () => {
     await host.publish(service);
     assert.match(
       await fail(),
-      /A constraint in the mirror's database refused a change: .*"seen_title_fkey".* cascade"\./,
+      /A constraint in the mirror's database rejected a change: .*"seen_title_fkey".* cascade"\./,
     );
   });
 
@@ -186,6 +186,9 @@ describe('the database of a mirror', () => {
     await addTitles(service.db, 3);
     await succeed();
     await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
-    assert.match(await fail(), /The schema catalog_mirror has a mirror of https:\/\/other\.example\.com, not of http/);
+    assert.match(
+      await fail(),
+      /The schema catalog_mirror holds a mirror of https:\/\/other\.example\.com, not of http/,
+    );
   });
 });

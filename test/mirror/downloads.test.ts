@@ -91,7 +91,7 @@ describe('the download of a copy', () => {
   it('is refused if the server would have it decompressed', async () => {
     await assert.rejects(
       download((_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync(FILE))),
-      /titles-1\.ndjson\.gz has a Content-Encoding\. Its server must send files as they are\./,
+      /titles-1\.ndjson\.gz has a Content-Encoding\. Configure its server to send files unmodified\./,
     );
   });
 

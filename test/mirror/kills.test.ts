@@ -105,7 +105,7 @@ describe(withSeed('a mirror in trouble'), () => {
         await repairCounts(service.db);
         await restartFeed(service.db);
         await host.publish(service);
-        assert.match(await catchUp(), /Took the copy of/);
+        assert.match(await catchUp(), /Loaded the copy of/);
         startWriters();
       } else if (turn < 0.45) {
         await stopWriters();
@@ -113,7 +113,7 @@ describe(withSeed('a mirror in trouble'), () => {
         await world.setClock(ahead);
         await addTitles(service.db, 3, `away-${kill}`);
         await host.publish(service);
-        assert.match(await catchUp(), /Took the copy of/);
+        assert.match(await catchUp(), /Loaded the copy of/);
         startWriters();
       }
     }

@@ -29,7 +29,7 @@ describe('catalog mirror', () => {
     const manifest = await host.publish(service);
     await addTitles(service.db, 5, 'later');
     const first = await succeed();
-    assert.ok(first.includes(`Took the copy of ${manifest.created_at}: 300 inserted, 0 changed, 0 deleted.`), first);
+    assert.ok(first.includes(`Loaded the copy of ${manifest.created_at}: 300 inserted, 0 changed, 0 deleted.`), first);
     assert.equal(await world.requireEqual(), 305);
 
     await service
@@ -38,7 +38,7 @@ describe('catalog mirror', () => {
       .update({ title: 'Changed\t"by" \\N a \u{1F3AC} writer' });
     await addTitles(service.db, 450, 'more');
     const second = await succeed();
-    assert.doesNotMatch(second, /Took/);
+    assert.doesNotMatch(second, /Loaded/);
     assert.equal(await world.requireEqual(), 755);
     assert.deepEqual(
       host.requests.map(({ path, hasKey }) => [path.replace(/\d+/, 'N'), hasKey]),
@@ -52,7 +52,7 @@ describe('catalog mirror', () => {
 
   it('begins with the feed where no copy is published and the feed has every title', async () => {
     await addTitles(service.db, 450);
-    assert.match(await succeed(), /Took the whole feed: 450 inserted, 0 changed, 0 deleted\./);
+    assert.match(await succeed(), /Loaded the whole feed: 450 inserted, 0 changed, 0 deleted\./);
     await world.requireEqual();
   });
 
@@ -83,8 +83,8 @@ describe('catalog mirror', () => {
     await addTitles(service.db, 2, 'later');
     await host.publish(service);
     const said = await succeed();
-    assert.match(said, /The feed no longer accepts the position .*\. Taking the newest copy\.\n/);
-    assert.match(said, /Took the copy of .*: 2 inserted, 1 changed, 0 deleted\./);
+    assert.match(said, /The feed no longer accepts the position .*\. Loading the newest copy\.\n/);
+    assert.match(said, /Loaded the copy of .*: 2 inserted, 1 changed, 0 deleted\./);
     await world.requireEqual();
   });
 
@@ -97,7 +97,7 @@ describe('catalog mirror', () => {
     await world.restoreBackup();
     assert.match(
       await fail(),
-      /The newest copy is of .*, and the feed begins at .*\. The operator of the service has to publish another\./,
+      /The newest copy ends at .*, and the feed begins at .*\. Ask the operator of the service to publish a new one\./,
     );
     assert.equal(
       await mirror.db
@@ -107,7 +107,7 @@ describe('catalog mirror', () => {
       14,
     );
     await host.publish(service);
-    assert.match(await succeed(), /Took the copy of .*: 0 inserted, 1 changed, 4 deleted\./);
+    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 4 deleted\./);
     await world.requireEqual();
     const { rows } = await mirror.db.raw<{ rows: [{ count: number }] }>('select count(*) from catalog_mirror.movies');
     assert.equal(rows[0].count, 10);
@@ -131,7 +131,7 @@ describe('catalog mirror', () => {
       assert.match(metrics, line);
     }
     await world.restoreBackup();
-    await eventually('it waits', () => program.output.stderr.includes('has to publish another. Retrying in 60 s'));
+    await eventually('it waits', () => program.output.stderr.includes('publish a new one. Retrying in 60 s'));
     assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="failing"\} 1$/m);
     program.child.kill('SIGTERM');
     assert.equal((await program.ended).code, 0);
@@ -149,7 +149,7 @@ describe('catalog mirror', () => {
     });
     await eventually('the mirror has everything', world.isEqual);
     await world.restoreBackup();
-    await eventually('it waits', () => failures.some((reason) => reason.includes('has to publish another')));
+    await eventually('it waits', () => failures.some((reason) => reason.includes('publish a new one')));
     const { position } = await host.publish(service);
     await eventually('it follows from the new copy', () => began.at(-1) === position);
     await world.requireEqual();

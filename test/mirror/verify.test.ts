@@ -85,7 +85,7 @@ describe('catalog mirror verify', () => {
   it('accepts a mirror with rows that are newer than the copy', async () => {
     const { code, stdout, stderr } = await world.run('verify');
     assert.equal(code, 0, stderr);
-    assert.match(stdout, /^Copy of 20\S+Z: 300 rows; the mirror has 305, 6 of them newer\.\nAll others are equal\.\n$/);
+    assert.match(stdout, /^Copy of 20\S+Z: 300 rows; the mirror has 305, 6 of them newer\.\nAll other rows match\.\n$/);
   });
 
   it('finds each kind of fault, and repairs it', async () => {
@@ -93,7 +93,7 @@ describe('catalog mirror verify', () => {
       await spoil(titles);
       const { code, result, stderr } = await verify();
       assert.equal(code, 1, what);
-      assert.match(stderr, /The mirror differs from the copy\. Take the rows of the copy with --repair\./);
+      assert.match(stderr, /The mirror differs from the copy\. Use --repair to correct it\./);
       assert.equal(result.differences, 1);
       assert.deepEqual({ ...result.faults }, { missing: 0, changed: 0, stamp: 0, extra: 0, [fault]: 1 }, what);
       const [first] = result.first as unknown as { svc_id: string; fault: string }[];
@@ -145,7 +145,7 @@ describe('catalog mirror verify', () => {
     await host.publish({ url: 'https://other.example.com', db: service.db });
     const { code, stderr } = await verify();
     assert.equal(code, 1);
-    assert.match(stderr, /The copy at .* is of https:\/\/other\.example\.com, not of http/);
+    assert.match(stderr, /The copy at .* belongs to https:\/\/other\.example\.com, not to http/);
   });
 
   it('refuses a copy that is older than the one that the mirror began with', async () => {
@@ -156,7 +156,10 @@ describe('catalog mirror verify', () => {
     for (const [name, file] of old) host.files.set(name, file);
     const { code, stderr } = await verify();
     assert.equal(code, 1);
-    assert.match(stderr, /The newest copy is of .*, older than the beginning of the mirror, .* publishes another/);
+    assert.match(
+      stderr,
+      /The newest copy, at .*, is older than the one that the mirror started from, at .* a newer one/,
+    );
   });
 
   it('does not take rows for missing that the mirror has not reached yet', async () => {
@@ -164,7 +167,7 @@ describe('catalog mirror verify', () => {
     await host.publish(service);
     const { code, stdout } = await world.run('verify');
     assert.equal(code, 0);
-    assert.match(stdout, /The mirror has not reached 4 rows of the copy yet\./);
+    assert.match(stdout, /4 rows of the copy are ahead of the mirror\./);
   });
 
   it('works with read access alone', async () => {
@@ -182,10 +185,7 @@ describe('catalog mirror verify', () => {
   });
 
   it('fails clearly where there is no mirror or no copy', async () => {
-    assert.match(
-      (await verify('--schema', 'nothing')).stderr,
-      /There is no mirror in the schema nothing of this database/,
-    );
+    assert.match((await verify('--schema', 'nothing')).stderr, /The schema nothing of this database has no mirror/);
     host.files.delete(MANIFEST_NAME);
     assert.match((await verify()).stderr, /No copy is published at http/);
   });
@@ -219,6 +219,6 @@ describe('catalog mirror verify', () => {
     await world.run('verify', '--repair');
     await world.succeed('--verify');
     host.refusals.set('/manifest.json', 403);
-    assert.match(await world.fail('--verify'), /the response is 403/);
+    assert.match(await world.fail('--verify'), /the server responded with 403/);
   });
 });

@@ -39,14 +39,14 @@ describe('a mirror and copies that are not as they should be', () => {
     host.refusals.set('/manifest.json', 403);
     assert.match(
       await fail(),
-      /manifest\.json cannot be read: the response is 403\. Check --copies, and that everyone may/,
+      /manifest\.json cannot be read: the server responded with 403\. Check --copies, and that the files are publicly/,
     );
   });
 
   it('uses no copy of another service', async () => {
     await addTitles(service.db, 3);
     await host.publish({ url: 'https://other.example.com', db: service.db });
-    assert.match(await fail(), /The copy at .* is of https:\/\/other\.example\.com, not of http/);
+    assert.match(await fail(), /The copy at .* belongs to https:\/\/other\.example\.com, not to http/);
   });
 
   it('uses only copies that the holder of the key has signed, if a public key is given', async () => {
@@ -55,7 +55,7 @@ describe('a mirror and copies that are not as they should be', () => {
     const file = join(await temporaryFolder(), 'public.pem');
     await writeFile(file, ours.publicKey.export({ type: 'spki', format: 'pem' }));
     await host.publish(service);
-    assert.match(await fail('--public-key', file), /The manifest is not signed, and a public key was given\./);
+    assert.match(await fail('--public-key', file), /The manifest is not signed, but a public key was given\./);
     await host.publish(service, other.privateKey);
     assert.match(await fail('--public-key', file), /The signature of the manifest does not match the public key\./);
     await host.publish(service, ours.privateKey);

@@ -158,7 +158,7 @@ describe('the package that npm pack makes', function () {
         MIRROR_DATABASE_URL: database.url,
       });
       assert.equal(mirrored.code, 0, mirrored.stderr);
-      assert.match(mirrored.stderr, /Took the whole feed: 360 inserted/);
+      assert.match(mirrored.stderr, /Loaded the whole feed: 360 inserted/);
     } finally {
       await server?.stop();
       await database.drop();
@@ -241,7 +241,7 @@ describe('the package that npm pack makes', function () {
           MIRROR_DATABASE_URL_FILE: secret,
         });
         assert.equal(mirrored.code, 0, mirrored.stderr);
-        assert.match(mirrored.stderr, /Took the whole feed: 360 inserted/);
+        assert.match(mirrored.stderr, /Loaded the whole feed: 360 inserted/);
         const { Uid, Root } = describeProcess(server.child.pid);
         assert.equal(Uid, image.config.User.split(':')[0]);
         assert.equal(Root, image.root);

@@ -39,7 +39,7 @@ An export of titles also yields the position from which a mirror continues. --st
 "catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
 Distribute copy and state file together.
 
---publish writes a copy that mirrors take and check by themselves: titles with the fields of the feed, people and
+--publish writes a copy that mirrors download and verify: titles with the fields of the feed, people and
 collections, all as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new
 name. The manifest is replaced once all files are complete and on disk; an interrupted run publishes nothing. The newest three copies
 are kept. Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the
@@ -53,7 +53,7 @@ const EXAMPLES = [
 
 export const registerExport: RegisterCommand = (program, context) => {
   addNotes(addJsonCommand(program, 'export', ...EXAMPLES), NOTES)
-    .description('Write all titles, people or collections to a file, or publish a copy of all.')
+    .description('Export titles, people or collections to a file, or publish a complete copy for mirrors.')
     .argument('[file]', 'file to write, compressed with gzip if its name ends in .gz; - for standard output')
     .addOption(kindOption('what to write'))
     .addOption(formatOption(FORMATS))
@@ -74,7 +74,7 @@ async function run(file: string | undefined, flags: ExportFlags, context: Comman
   }
   if ([file, kind, format, state].some((each) => each !== undefined)) {
     throw new UsageError(
-      '--publish writes files of every kind under names of their own: leave out the file, --kind, --format and --state.',
+      '--publish writes all kinds and names the files itself: leave out the file, --kind, --format and --state.',
     );
   }
   return publish(folder, { baseUrl, json }, context);

@@ -45,8 +45,11 @@ export function addMirrorOptions(command: Command): Command {
       .option('--from <url>', 'service to mirror: the URL before /api/v1')
       .option('--into <url>', 'database of the mirror, postgres://user@host/database; by default MIRROR_DATABASE_URL')
       .option('--schema <name>', "schema of the mirror's tables", schemaName, 'catalog_mirror')
-      .option('--copies <url>', 'where the published copies are; by default /copies/ of the service')
-      .option('--public-key <file>', 'Ed25519 public key, PEM or base64, that must have signed the copies')
+      .option('--copies <url>', 'URL of the published copies; by default /copies/ on the service')
+      .option(
+        '--public-key <file>',
+        'accept only copies whose signature matches this Ed25519 public key (PEM or base64)',
+      )
   );
 }
 
@@ -83,13 +86,13 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     }
     if (sqlState(error).startsWith(CONSTRAINT)) {
       throw new OperatorError(
-        `A constraint in the mirror's database refused a change: ${message}. Drop it, or make it follow the titles, such as ` +
-          'with "on delete cascade".',
+        `A constraint in the mirror's database rejected a change: ${message}. Drop the constraint, or let it follow deletions, ` +
+          'for example with "on delete cascade".',
         { cause: error },
       );
     }
     if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    throw new OperatorError(`The role may not do this in the mirror's database: ${message}.`, { cause: error });
+    throw new OperatorError(`The role lacks a privilege in the mirror's database: ${message}.`, { cause: error });
   }
 }
 

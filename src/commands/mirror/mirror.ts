@@ -30,11 +30,11 @@ interface Flags extends MirrorFlags {
   readonly metricsAddress?: MetricsAddress;
 }
 
-const NOTES = `Makes a copy of all titles in your PostgreSQL and keeps it up to date, in the table titles of the schema. Begins with the
-newest published copy, or with the feed while that still has every title. Rows and position are committed in one
-transaction, so the command continues exactly where it was, however it was ended. When the feed no longer accepts the
-position, after 30 days away or a restored backup, it takes the newest copy by itself and reports what changed. Readers
-of the table never see half a copy.
+const NOTES = `Copies all titles into a PostgreSQL database of yours, into the table titles of the schema, and keeps them up to date.
+Starts from the newest published copy or, if there is none, from the feed, as long as the feed still has every title.
+Rows and position are committed in one transaction, so the command resumes exactly where it stopped, even after a crash.
+If the feed refuses the position, after 30 days offline or after a restore, the command loads the newest copy and reports
+what changed. Readers of the table never see half a copy.
 
 ${CONNECTION_NOTES}
 
@@ -49,13 +49,13 @@ const EXAMPLES = [
 
 export const registerMirror: RegisterCommand = (program, context) => {
   const command = addMirrorOptions(addExamples(addNotes(program.command('mirror'), NOTES), EXAMPLES))
-    .description('Make a copy of all titles in a PostgreSQL database of yours, and keep it up to date.')
+    .description('Copy all titles into a PostgreSQL database of yours and keep them up to date.')
     .option('--interval <seconds>', INTERVAL, interval)
     .option('--once', 'exit once caught up')
-    .option('--verify', 'compare with each new copy, once; with --once the exit code is 1 if a row differs')
+    .option('--verify', 'compare the mirror with each new copy; with --once, exit with code 1 if a row differs')
     .option(
       '--metrics-address <host:port>',
-      'serve /metrics and /readyz there; port 0 for any free one',
+      'serve /metrics and /readyz on this address; port 0 picks a free port',
       metricsAddress,
     )
     .action((flags: Flags) => run(flags, context));
@@ -98,7 +98,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
         onProgress: (progress) => display.update(progress),
         onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
         onRefused: (position) =>
-          print(`The feed no longer accepts the position ${showPosition(position)}. Taking the newest copy.`),
+          print(`The feed no longer accepts the position ${showPosition(position)}. Loading the newest copy.`),
         onBegun(beginning) {
           display.stop();
           if ('inserted' in beginning) print(describe(beginning));
@@ -111,7 +111,9 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     const differences = flags.verify && flags.once && !signal.aborted ? await verifyNewCopy(copies) : 0;
     printLine(stderr, reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
     if (differences > 0) {
-      throw new OperatorError('The mirror differs from the copy. See and repair it with "catalog mirror verify".');
+      throw new OperatorError(
+        'The mirror differs from the copy. Run "catalog mirror verify" to see how; --repair corrects it.',
+      );
     }
   } finally {
     display.stop();
@@ -124,7 +126,7 @@ function describe({ inserted, changed, deleted, copyOf }: Beginning): string {
     ([what, count]) => `${count.toLocaleString('en-US')} ${what}`,
   );
   const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
-  return `Took ${source}: ${numbers.join(', ')}.`;
+  return `Loaded ${source}: ${numbers.join(', ')}.`;
 }
 
 function metricsAddress(value: string): MetricsAddress {

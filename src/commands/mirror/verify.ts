@@ -20,16 +20,16 @@ interface Flags extends MirrorFlags {
   readonly json?: boolean;
 }
 
-const NOTES = `Reads the newest published copy, checks its hash, its number of rows and its signature, and compares each row with the
-mirror. A row may be newer than the copy if the mirror has followed the feed that far. The exit code is 1 if a row
-differs, with the numbers and the first rows:
+const NOTES = `Reads the newest published copy, checks its hash, its number of rows and, with --public-key, its signature, and compares
+it with the mirror row by row. Rows that the mirror has received from the feed since then may be newer. If rows differ,
+the command prints the counts and the first few, and exits with code 1:
   missing  the mirror lacks the row
-  changed  the same updated_at, and different content
-  stamp    a wrong updated_at: not that of the copy, nor a later one that the mirror has read
-  extra    the catalogue did not have the row at the time of the copy
+  changed  same updated_at, different content
+  stamp    updated_at is neither that of the copy nor a later one that the mirror has reached
+  extra    the catalogue did not have the row when the copy was made
 
-The mirror may run meanwhile. The role needs to read its tables and to create temporary ones, as every role may by default;
---repair needs the rights of the mirror itself.
+The mirror can keep running. The role must be able to read its tables and to create temporary ones, which every role may
+do by default; --repair needs the same privileges as the mirror.
 
 ${CONNECTION_NOTES}`;
 
@@ -38,7 +38,7 @@ const EXAMPLE = 'catalog mirror verify --from https://catalog.example.com --repa
 export function registerVerify(mirror: Command, context: CommandContext): void {
   addMirrorOptions(addNotes(addJsonCommand(mirror, 'verify', EXAMPLE), NOTES))
     .description('Compare a mirror with the newest published copy.')
-    .option('--repair', 'take the rows of the copy where they differ, in one transaction')
+    .option('--repair', 'make differing rows match the copy, in one transaction')
     .action((flags: Flags) => withStoreErrors(() => run(flags, context)));
 }
 
@@ -61,7 +61,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs }, describe(result, repairs));
     if (result.differences > 0 && !repairs) {
-      throw new OperatorError('The mirror differs from the copy. Take the rows of the copy with --repair.');
+      throw new OperatorError('The mirror differs from the copy. Use --repair to correct it.');
     }
   } catch (error) {
     if (signal.aborted) throw new OperatorError('Interrupted. Nothing was repaired.', { cause: error });
@@ -77,9 +77,11 @@ function describe(result: Comparison, isRepaired: boolean): string {
   const parts = Object.entries(faults).map(([fault, rows]) => `${count(rows)} ${fault}`);
   return [
     `Copy of ${copyOf}: ${count(copied)} rows; the mirror has ${count(mirrored)}, ${count(newer)} of them newer.`,
-    ...(ahead > 0 ? [`The mirror has not reached ${count(ahead)} rows of the copy yet.`] : []),
+    ...(ahead > 0
+      ? [`${ahead === 1 ? '1 row of the copy is' : `${count(ahead)} rows of the copy are`} ahead of the mirror.`]
+      : []),
     differences === 0
-      ? `${newer + ahead > 0 ? 'All others are' : 'The mirror is'} equal.`
+      ? `${newer + ahead > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
       : `${differs(differences)}: ${parts.join(', ')}.`,
     ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${svcId}`),
     ...(isRepaired && differences > 0 ? ['Repaired.'] : []),
