@@ -70,7 +70,6 @@ const context: CommandContext = {
   atExit: (act) => {
     process.once('exit', act);
   },
-  clientKey: () => process.env.CATALOG_API_KEY?.trim() ?? '',
   withDatabase: openDatabaseFor(base, exitOnSignal),
   withRedis: openRedisFor(base),
 };

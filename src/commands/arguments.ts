@@ -4,6 +4,8 @@ import { findKeyPrefix, KEY_AS_LABEL } from '../keys/api-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 import { MAX_LABEL } from '../keys/keys.js';
 import { MAX_PROJECT_NAME } from '../developers/developers.js';
+import { OperatorError } from '../errors.js';
+import type { CommandContext } from './context.js';
 
 /** The largest integer of PostgreSQL. */
 const LARGEST_INTEGER = 2_147_483_647;
@@ -104,4 +106,16 @@ export function expiryOrNever(value: string): Expiry | 'never' {
 function readExpiry(value: string): Expiry | undefined {
   const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;
   return seconds > 0 ? { kind: 'after', seconds } : parseExpiryTime(value);
+}
+
+/** How help texts describe {@link requireClientKey}. */
+export const CLIENT_KEY_NOTE = `Set CATALOG_API_KEY to your key, or CATALOG_API_KEY_FILE to a file that contains it. This keeps the key out of the
+shell's history:
+  read -rs CATALOG_API_KEY && export CATALOG_API_KEY`;
+
+/** @returns the API key for calls of a service @throws OperatorError when none is set */
+export function requireClientKey({ config }: CommandContext): string {
+  const { clientKey } = config();
+  if (clientKey === undefined) throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
+  return clientKey;
 }

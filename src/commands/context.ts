@@ -30,8 +30,6 @@ export interface CommandContext {
   readonly drains: () => boolean;
   /** Runs a function at the very end of the process, in any case. The function cannot wait. */
   readonly atExit: (act: () => void) => void;
-  /** The API key for calls of a service, from CATALOG_API_KEY; empty when it is not set. */
-  readonly clientKey: () => string;
   /** The settings. @throws ConfigError when some are wrong */
   readonly config: () => Config;
   /**

@@ -1,12 +1,12 @@
 import { OperatorError } from '../errors.js';
-import { createClient, parseBaseUrl, showPosition } from '../follower/client.js';
+import { createClient, parseBaseUrl, PositionRefused, showPosition } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { endBrokenLine, writeLines } from '../follower/lines.js';
 import { openState } from '../follower/state.js';
-import { interval, INTERVAL, position } from './arguments.js';
+import { CLIENT_KEY_NOTE, interval, INTERVAL, position, requireClientKey } from './arguments.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addExamples, addNotes } from './output/help.js';
-import { printLine } from './output/report.js';
+import { printLine, retryingLine } from './output/report.js';
 
 interface FollowFlags {
   readonly baseUrl: string;
@@ -22,8 +22,7 @@ state file once the lines are written; if standard output is a file, once they a
 at least once. After a crash the last page may repeat and a line may be cut short: skip lines that are not JSON; their
 entries repeat.
 
-Set CATALOG_API_KEY to your key. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps it out of the shell's
-history.
+${CLIENT_KEY_NOTE}
 
 Temporary failures are reported on standard error and retried; Retry-After is honoured. The exit code is 0 after SIGINT
 or SIGTERM, when the reader of standard output closes it, or when --once has caught up. It is 1 if you need to act; the
@@ -52,9 +51,7 @@ export const registerFollow: RegisterCommand = (program, context) => {
 async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
   const { stdout, stderr, signal } = context;
   const baseUrl = parseBaseUrl(flags.baseUrl);
-  const key = context.clientKey();
-  if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
-  const readPage = createClient({ baseUrl, key });
+  const readPage = createClient({ baseUrl, key: requireClientKey(context) });
   const state = await openState(flags.state, baseUrl);
   const ending = AbortSignal.any([signal, state.lost]);
   try {
@@ -66,14 +63,17 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
       since,
       once: flags.once ?? false,
       intervalMs: flags.interval,
-      deliver: ({ data }) => writeLines(stdout, data, ending),
-      save: (next) => state.save(next),
+      async store({ data, meta }) {
+        if (data.length > 0) await writeLines(stdout, data, ending);
+        await state.save(meta.next_since);
+      },
       signal: ending,
-      onFailure: (reason, waitMs) => printLine(stderr, `${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
+      onFailure: (reason, waitMs) => printLine(stderr, retryingLine(reason, waitMs)),
     });
     state.lost.throwIfAborted();
     printLine(stderr, `Stopped at ${showPosition(reached)}.`);
   } catch (error) {
+    if (error instanceof PositionRefused && error.code === 'since_out_of_window') throw withAdvice(error);
     // The reader of the lines has closed: `catalog follow | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   } finally {
@@ -81,9 +81,20 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
   }
 }
 
+function withAdvice(refused: PositionRefused): OperatorError {
+  const { message, oldestSince } = refused;
+  return new OperatorError(
+    `${message} Get a fresh full copy of the catalogue and continue from its position: that in the manifest of a published ` +
+      'copy, or the state file that comes with an export. Without either, delete the state file and set --since to an hour ' +
+      `before the copy was started${oldestSince === undefined ? '' : `, or to ${oldestSince} if that is later`}.`,
+    { cause: refused },
+  );
+}
+
 function requireSince(file: string): never {
   throw new OperatorError(
-    `The state file ${file} does not exist yet. Set --since to the Unix time to start from. A mirror first needs a full copy of ` +
-      'the catalogue. Use the state file that came with it, or set --since to an hour before the copy was started.',
+    `The state file ${file} does not exist yet. Set --since to the Unix time to start from. A mirror first needs a full ` +
+      'copy of the catalogue. Use the position in its manifest, the state file that came with it, or an hour before it was ' +
+      'started.',
   );
 }

@@ -44,6 +44,12 @@ export function parsePostgresUrl(text: string): string {
   throw new InvalidSetting('must be a URL such as postgres://user:password@host:5432/database');
 }
 
+/** @returns an API key of any service */
+export function parseClientKey(text: string): string {
+  if (/^[\x21-\x7e]{1,1000}$/.test(text)) return text;
+  throw new InvalidSetting('must be an API key');
+}
+
 /** @returns the URL, for ioredis to parse, with an encoded password */
 export function parseRedisUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -1,4 +1,5 @@
 import {
+  parseClientKey,
   parseContact,
   parseHeaders,
   parseHost,
@@ -135,11 +136,13 @@ export const SETTINGS = {
     'off to serve only /metrics on METRICS_ADDRESS, without the pages for you', 'on'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
+  clientKey: secret('CATALOG_API_KEY', parseClientKey,
+    'API key of "catalog follow" and "catalog mirror"; the server does not use it'),
   mirrorDatabaseUrl: secret('MIRROR_DATABASE_URL', parsePostgresUrl,
     'database that "catalog mirror" writes, unless --into names it; the server does not use it'),
   /** Undefined for no traces. */
   traceEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', parseReceiver,
-    'where to send traces by OTLP over HTTP, http://host:4318; requires the optional OpenTelemetry packages'),
+    'where to send traces by OTLP over HTTP, http://host:4318'),
   traceHeaders: secret('OTEL_EXPORTER_OTLP_HEADERS', parseHeaders,
     'header fields for the receiver of traces, name=value,name=value, with percent-encoded values'),
   traceServiceName: setting('OTEL_SERVICE_NAME', 'catalog', String, 'name of the service in traces'),

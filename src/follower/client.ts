@@ -2,7 +2,7 @@ import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
 import { OperatorError, UsageError } from '../errors.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
-import { parseRetryAfter } from './retry.js';
+import { parseRetryAfter, TemporaryFailure } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
 const MAX_FOREIGN_TEXT = 500;
@@ -10,22 +10,12 @@ const MAX_FOREIGN_TEXT = 500;
 /** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
 
-/** A failure that may be temporary. */
-export interface Failure {
-  readonly kind: 'failure';
-  readonly reason: string;
-  readonly retryAfterMs?: number | undefined;
+/** The result of one poll. */
+export interface PollResult {
+  readonly page: ChangesPage;
+  /** The pause before the next poll that the plan's limits allow, in milliseconds; undefined when unknown. */
+  readonly pollAfterMs?: number | undefined;
 }
-
-/** The result of one request: a page, or a failure that may be temporary. */
-export type PollResult =
-  | {
-      readonly kind: 'page';
-      readonly page: ChangesPage;
-      /** The pause before the next poll that the plan's limits allow, in milliseconds; undefined when unknown. */
-      readonly pollAfterMs?: number | undefined;
-    }
-  | Failure;
 
 /** The service does not accept a position. Another one may do. */
 export class PositionRefused extends OperatorError {
@@ -51,7 +41,7 @@ export interface ClientOptions {
 /**
  * Requests the page after a position.
  *
- * @throws PositionRefused, another OperatorError when a retry cannot help, or the signal's reason when it is aborted
+ * @throws TemporaryFailure, PositionRefused, another OperatorError when a retry cannot help, or the signal's reason
  */
 export type ReadPage = (since: number, signal: AbortSignal) => Promise<PollResult>;
 
@@ -60,6 +50,9 @@ const STATS: Path = '/api/v1/stats';
 const SINCE: keyof QueryParameters<'getChanges'> = 'since';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+
+/** Beyond any position: the year 2286, in seconds. */
+const NO_POSITION = 1e10;
 
 /** Statuses below 500 with which the same request may succeed later. */
 const TEMPORARY = new Set([408, 425, 429]);
@@ -92,14 +85,15 @@ export function createClient(options: ClientOptions): ReadPage {
 }
 
 /** Creates a reader of the number of titles. @throws OperatorError when `key` cannot be a key */
-export function createTitleCounter(options: ClientOptions): (signal: AbortSignal) => Promise<number | Failure> {
+export function createTitleCounter(options: ClientOptions): (signal: AbortSignal) => Promise<number> {
   const get = createGet(options);
   return (signal) =>
-    get(STATS, signal, (response, text): number | Failure => {
+    get(STATS, signal, (response, text) => {
       const body = parseJson(text);
-      if (response.status !== 200) return failureOf(response, body);
+      if (response.status !== 200) throw failureOf(response, body);
       const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
-      return typeof titles === 'number' ? titles : { kind: 'failure', reason: 'The response has no number of titles' };
+      if (typeof titles === 'number') return titles;
+      throw new TemporaryFailure('The response has no number of titles');
     });
 }
 
@@ -112,11 +106,7 @@ export function authorize(key: string): { readonly Authorization: string } {
   return { Authorization: `Bearer ${key}` };
 }
 
-type Get = <T>(
-  path: string,
-  signal: AbortSignal,
-  judgeResponse: (response: Response, text: string) => T,
-) => Promise<T | Failure>;
+type Get = <T>(path: string, signal: AbortSignal, judgeResponse: (response: Response, text: string) => T) => Promise<T>;
 
 function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): Get {
   const headers = { ...authorize(key), Accept: 'application/json, application/problem+json' };
@@ -139,7 +129,7 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof OperatorError) throw error;
-      return unreachable(error);
+      throw unreachable('Cannot reach the service', error);
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', end);
@@ -147,17 +137,17 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
   };
 }
 
-/** @returns the failure of a request without a response */
-export function unreachable(error: unknown): Failure {
-  return { kind: 'failure', reason: `Cannot reach the service: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}` };
+/** @returns the failure of a request without a whole response @param what - what cannot be done, as a clause */
+export function unreachable(what: string, error: unknown): TemporaryFailure {
+  return new TemporaryFailure(`${what}: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}`);
 }
 
-/** @throws OperatorError when a retry cannot help */
+/** @throws TemporaryFailure, or OperatorError when a retry cannot help */
 function judge(response: Response, text: string, since: number): PollResult {
   const body = parseJson(text);
-  if (response.status !== 200) return failureOf(response, body, since);
-  if (!isPage(body)) return { kind: 'failure', reason: 'The response is not a page of changes' };
-  return { kind: 'page', page: body, pollAfterMs: adaptiveInterval(response.headers.get('RateLimit')) };
+  if (response.status !== 200) throw failureOf(response, body, since);
+  if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes');
+  return { page: body, pollAfterMs: adaptiveInterval(response.headers.get('RateLimit')) };
 }
 
 /**
@@ -165,18 +155,18 @@ function judge(response: Response, text: string, since: number): PollResult {
  *
  * @param body - the parsed body, if it is JSON
  * @param since - the position that was sent, if one was
- * @throws OperatorError when a retry cannot help
+ * @returns TemporaryFailure, or another error when a retry cannot help
  */
-export function failureOf(response: Response, body: unknown, since?: number): Failure {
+export function failureOf(response: Response, body: unknown, since?: number): OperatorError {
   const { status } = response;
   const problem = isProblem(body) ? body : undefined;
   const detail = problem && printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '');
   const shown = problem ? `${status} ${problem.code}: ${detail ?? ''}` : String(status);
   if (status >= 500 || TEMPORARY.has(status)) {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
-    return { kind: 'failure', reason: `The service responded with ${shown}`, retryAfterMs };
+    return new TemporaryFailure(`The service responded with ${shown}`, retryAfterMs);
   }
-  throw refusal(problem, shown, response, since);
+  return refusal(problem, shown, response, since);
 }
 
 function refusal(
@@ -191,9 +181,7 @@ function refusal(
       return new PositionRefused(
         `The position ${showPosition(since ?? 0)} has left the window of the feed` +
           (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
-          `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}). Get a fresh full copy of the catalogue from its operator ` +
-          'and start with the state file that comes with it. Without one, delete the state file and start with --since set ' +
-          `to an hour before that copy was started${oldest === undefined ? '' : `, or to ${oldest} if that is later`}.`,
+          `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}).`,
         problem.code,
         oldest,
       );
@@ -209,13 +197,15 @@ function refusal(
     default:
   }
   if (response.status >= 300 && response.status < 400) {
-    const target = printable(response.headers.get('Location') ?? 'an unknown location', MAX_FOREIGN_TEXT);
-    return new OperatorError(`The base URL redirects to ${target} (${shown}). Use the URL of the service itself.`);
+    // Without the query, which may hold a signature.
+    const [location = ''] = (response.headers.get('Location') ?? 'an unknown location').split(/[?#]/, 1);
+    const target = printable(location, MAX_FOREIGN_TEXT);
+    return new OperatorError(`The service redirects to ${target} (${shown}). Use the URL of the service itself.`);
   }
   return new OperatorError(
     problem
       ? `The service refused the request (${shown}).`
-      : `The base URL does not seem to be that of a Catalog Lookup Service (${shown}).`,
+      : `The URL does not seem to be that of a Catalog Lookup Service (${shown}).`,
   );
 }
 
@@ -238,7 +228,13 @@ export function parseJson(text: string): unknown {
 function isPage(body: unknown): body is ChangesPage {
   if (!isObject(body) || !Array.isArray(body.data) || !isObject(body.meta)) return false;
   const { has_more: hasMore, next_since: next } = body.meta;
-  return typeof hasMore === 'boolean' && typeof next === 'number' && next >= 0 && body.data.every(isObject);
+  return (
+    typeof hasMore === 'boolean' &&
+    typeof next === 'number' &&
+    next >= 0 &&
+    next < NO_POSITION &&
+    body.data.every(isObject)
+  );
 }
 
 function isProblem(body: unknown): body is Refusal<'getChanges'> {

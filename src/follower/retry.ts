@@ -1,12 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { OperatorError } from '../errors.js';
 import { backoff, backoffCeiling, type BackoffBounds } from '../platform/async/backoff.js';
 
-/** How a follower waits after failures. A server may ask for longer waits. */
-export interface Patience extends BackoffBounds {
-  /** With `once`, the longest sum of waits after failures in a row, in milliseconds. */
-  readonly onceMs: number;
+/** How a follower retries after failures. A server may ask for longer waits. */
+export interface RetryPolicy extends BackoffBounds {
+  /** The longest sum of waits after failures in a row, in milliseconds. After that, it gives up. */
+  readonly giveUpAfterMs: number;
 }
 
-export const DEFAULT_PATIENCE: Patience = { firstMs: 1_000, longestMs: 60_000, onceMs: 300_000 };
+/** @param once - whether to give up after waits of five minutes, instead of never */
+export function retryPolicy(once: boolean): RetryPolicy {
+  return { firstMs: 1_000, longestMs: 60_000, giveUpAfterMs: once ? 300_000 : Infinity };
+}
 
 /** The longest wait that a server may ask for, in milliseconds: a day, the longest window of a plan's limits. */
 const LONGEST_ASKED_MS = 86_400_000;
@@ -26,12 +31,77 @@ const LONGEST_STRETCH_MS = 5_000;
 export function waitAfterFailure(
   failures: number,
   askedMs: number | undefined,
-  patience: Patience,
-  random: number,
+  bounds: BackoffBounds,
+  random = Math.random(),
 ): number {
-  if (askedMs === undefined) return backoff(failures, patience, random);
+  if (askedMs === undefined) return backoff(failures, bounds, random);
   const asked = Math.min(askedMs, LONGEST_ASKED_MS);
-  return asked + random * Math.min(backoffCeiling(failures, patience), LONGEST_STRETCH_MS);
+  return asked + random * Math.min(backoffCeiling(failures, bounds), LONGEST_STRETCH_MS);
+}
+
+/** A failure that may be temporary. */
+export class TemporaryFailure extends OperatorError {
+  /**
+   * @param reason - a clause without a full stop
+   * @param retryAfterMs - what the server asked for, in milliseconds
+   */
+  constructor(
+    readonly reason: string,
+    readonly retryAfterMs?: number,
+  ) {
+    super(`${reason}.`);
+  }
+}
+
+export interface RetryOptions {
+  readonly retryPolicy: RetryPolicy;
+  /** Ends a wait. */
+  readonly signal: AbortSignal;
+  /** Called before each wait, with its length in milliseconds. */
+  readonly onFailure?: ((reason: string, waitMs: number) => void) | undefined;
+  /** From 0 up to but not including 1. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** Counts failures in a row, and waits after each. */
+export class Retries {
+  #failures = 0;
+  #waitedMs = 0;
+
+  constructor(private readonly options: RetryOptions) {}
+
+  /** Starts to count again, after a success. */
+  reset(): void {
+    this.#failures = this.#waitedMs = 0;
+  }
+
+  /** Waits before the next attempt. @throws OperatorError when the policy gives up; the signal's reason, or an AbortError */
+  async wait({ reason, retryAfterMs }: TemporaryFailure): Promise<void> {
+    const { retryPolicy: policy, signal, onFailure, random } = this.options;
+    this.#failures += 1;
+    const waitMs = waitAfterFailure(this.#failures, retryAfterMs, policy, random?.());
+    this.#waitedMs += waitMs;
+    if (this.#waitedMs > policy.giveUpAfterMs) {
+      const seconds = Math.ceil(waitMs / 1000);
+      throw new OperatorError(`${reason}. Gave up because of --once; try again in ${seconds} s.`);
+    }
+    onFailure?.(reason, waitMs);
+    await delay(waitMs, undefined, { signal });
+  }
+}
+
+/** Repeats an attempt while it fails temporarily. @throws as Retries.wait() does, and any other error of the attempt */
+export async function retrying<T>(options: RetryOptions, attempt: () => Promise<T>): Promise<T> {
+  const retries = new Retries(options);
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      options.signal.throwIfAborted();
+      if (!(error instanceof TemporaryFailure)) throw error;
+      await retries.wait(error);
+    }
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
+import { lockPath } from '../platform/files/lock-path.js';
 import { writeFileAtomic } from '../platform/files/write-file-atomic.js';
 import { printable } from '../platform/text/plain-text.js';
 
@@ -42,21 +42,24 @@ const RETRIES = (STALE_AFTER_MS + 2_500) / RETRY_MS;
  */
 export async function openState(file: string, baseUrl: string): Promise<FollowerState> {
   const path = await resolvePath(file);
-  const lost = new AbortController();
-  const unlock = await lockFile(path, file, () => {
-    lost.abort(new OperatorError(`Another follower has taken over the state file ${file}.`));
+  const { lost, release: close } = await lockPath(path, {
+    stale: STALE_AFTER_MS,
+    update: REFRESH_EVERY_MS,
+    retries: { retries: RETRIES, factor: 1, minTimeout: RETRY_MS },
+    messages: {
+      held: `Another follower uses the state file ${file} and holds the lock ${file}.lock. Stop it, or choose another state file.`,
+      lost: `Another follower has taken over the state file ${file}.`,
+    },
   });
-  // Fails when another process has taken over the lock. Then there is nothing to release.
-  const close = (): Promise<void> => unlock().catch(() => undefined);
   try {
     let saved = await readPosition(path, file, baseUrl);
     return {
       get since() {
         return saved;
       },
-      lost: lost.signal,
+      lost,
       async save(since) {
-        lost.signal.throwIfAborted();
+        lost.throwIfAborted();
         if (since === saved) return;
         const document: Document = { version: 1, base_url: baseUrl, since };
         await writeFileAtomic(path, `${JSON.stringify(document)}\n`, `${path}.new`).catch((error: unknown) => {
@@ -81,26 +84,6 @@ async function resolvePath(file: string): Promise<string> {
   }
 }
 
-async function lockFile(path: string, file: string, onCompromised: () => void): Promise<() => Promise<void>> {
-  const retries = { retries: RETRIES, factor: 1, minTimeout: RETRY_MS };
-  try {
-    return await lock(path, {
-      realpath: false,
-      stale: STALE_AFTER_MS,
-      update: REFRESH_EVERY_MS,
-      onCompromised,
-      retries,
-    });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') {
-      throw operatorError(`Cannot lock the state file ${file}`, error);
-    }
-    throw new OperatorError(
-      `Another follower uses the state file ${file} and holds the lock ${file}.lock. Stop it, or choose another state file.`,
-    );
-  }
-}
-
 async function readPosition(path: string, file: string, baseUrl: string): Promise<number | undefined> {
   let text: string;
   try {
@@ -113,8 +96,8 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
   if (document === undefined) {
     throw new OperatorError(
       `${file} is damaged, or is not a state file. Restore it from a backup: an older one only repeats entries. Otherwise ` +
-        'get a fresh copy of the catalogue from its operator and start with its state file, or delete this file and start ' +
-        'with --since set to an hour before the copy was started.',
+        'get a fresh copy of the catalogue and start with its state file, or delete this file and set --since to the ' +
+        'position of the copy, or to an hour before it was started.',
     );
   }
   if (document.base_url !== baseUrl) {

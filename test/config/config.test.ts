@@ -42,6 +42,7 @@ const CASES: {
     { 'postgres://replica/catalog': 'postgres://replica/catalog' },
     ['h', 'postgres://u:hunter2@h:port/d'],
   ],
+  clientKey: [undefined, { svc_abcdefgh_0123: 'svc_abcdefgh_0123', ' k ': 'k' }, ['two words', 'schlüssel']],
   mirrorDatabaseUrl: [
     undefined,
     { 'postgres://h/films': 'postgres://h/films' },

@@ -31,8 +31,7 @@ describe('the position of an export of titles', () => {
       since: toSeconds(position ?? assert.fail('no position')),
       once: true,
       intervalMs: 0,
-      deliver: async ({ data }) => void entries.push(...data),
-      save: async () => undefined,
+      store: async ({ data }) => void entries.push(...data),
       signal: new AbortController().signal,
     });
     return entries;

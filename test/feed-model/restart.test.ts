@@ -61,7 +61,10 @@ class PersistentMirror {
     try {
       this.#since = await followOnce(this.service, this.#mirror, this.#since, {
         // Pages before a refusal count.
-        save: async (since) => void (this.#since = since),
+        store: async (page, from) => {
+          this.#mirror.page(page, from);
+          this.#since = page.meta.next_since;
+        },
       });
     } catch (error) {
       if (!(error instanceof OperatorError)) throw error;

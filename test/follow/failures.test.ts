@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createClient, parseBaseUrl, type ChangesPage } from '../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../src/follower/follow.js';
-import { DEFAULT_PATIENCE } from '../../src/follower/retry.js';
+import { retryPolicy } from '../../src/follower/retry.js';
 import { startScripted, type Scripted, type ScriptedServer } from './scripted-server.js';
 
 const SINCE = 1_795_218_000;
@@ -28,8 +28,7 @@ function problem(status: number, code: string, headers: Record<string, string> =
 /** The result of following a scripted server. */
 interface Run {
   readonly server: ScriptedServer;
-  readonly delivered: ChangesPage[];
-  readonly saved: number[];
+  readonly stored: ChangesPage[];
   readonly failures: { failure: string; waitMs: number }[];
   readonly end: { reached: number } | { error: Error };
 }
@@ -41,22 +40,22 @@ async function run(
   const server = await startScripted(script);
   const { timeoutMs = 5_000, endAtFailure = Infinity, ...rest } = options;
   const stop = new AbortController();
-  const delivered: ChangesPage[] = [];
-  const saved: number[] = [];
+  const stored: ChangesPage[] = [];
   const failures: Run['failures'] = [];
   const end = await follow({
     readPage: createClient({ baseUrl: server.url, key: KEY, timeoutMs }),
     since: SINCE,
     once: true,
     intervalMs: 1,
-    deliver: async (page) => void delivered.push(page),
-    save: async (since) => void saved.push(since),
+    store: async (page) => {
+      stored.push(page);
+    },
     signal: stop.signal,
     onFailure: (failure, waitMs) => {
       failures.push({ failure: failure.replace(server.url, '(server)'), waitMs });
       if (failures.length >= endAtFailure) stop.abort();
     },
-    patience: { ...DEFAULT_PATIENCE, firstMs: 2, longestMs: 8 },
+    retryPolicy: { ...retryPolicy(rest.once ?? true), firstMs: 2, longestMs: 8 },
     random: () => 0,
     ...rest,
   }).then(
@@ -64,7 +63,7 @@ async function run(
     (error: unknown) => ({ error: error as Error }),
   );
   await server.close();
-  return { server, delivered, saved, failures, end };
+  return { server, stored, failures, end };
 }
 
 const REACHED = { reached: PAGE.meta.next_since };
@@ -72,7 +71,7 @@ const REACHED = { reached: PAGE.meta.next_since };
 describe('a follower', () => {
   it('sends each position exactly as received, and the key only in a header', async () => {
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: 1_795_218_005.000001 } };
-    const { server, delivered, saved, failures, end } = await run([{ body: more }, { body: PAGE }]);
+    const { server, stored, failures, end } = await run([{ body: more }, { body: PAGE }]);
     assert.deepEqual(
       server.requests.map(({ url, authorization }) => [url, authorization]),
       [
@@ -80,10 +79,7 @@ describe('a follower', () => {
         ['/api/v1/changes?since=1795218005.000001', `Bearer ${KEY}`],
       ],
     );
-    assert.deepEqual(
-      { delivered, saved, failures, end },
-      { delivered: [more, PAGE], saved: [1_795_218_005.000001, 1_795_218_005.123456], failures: [], end: REACHED },
-    );
+    assert.deepEqual({ stored, failures, end }, { stored: [more, PAGE], failures: [], end: REACHED });
   });
 
   for (const [what, failing, message] of [
@@ -106,6 +102,11 @@ describe('a follower', () => {
       { body: { data: [], meta: { has_more: false } } },
       /^The response is not a page of changes$/,
     ],
+    [
+      'the position is beyond any time',
+      { body: { data: [], meta: { has_more: false, next_since: 1e12 } } },
+      /^The response is not a page of changes$/,
+    ],
     ['a proxy has no service', { status: 502, body: '<html>\u001b[2J' }, /^The service responded with 502$/],
     [
       'the service fails',
@@ -114,7 +115,7 @@ describe('a follower', () => {
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
     it(`backs off and retries if ${what}`, async () => {
-      const { delivered, failures, end } = await run([failing, failing, failing, failing, { body: PAGE }], {
+      const { stored, failures, end } = await run([failing, failing, failing, failing, { body: PAGE }], {
         timeoutMs: 200,
       });
       assert.deepEqual(
@@ -122,7 +123,7 @@ describe('a follower', () => {
         [1, 2, 4, 4],
       );
       for (const { failure } of failures) assert.match(failure, message);
-      assert.deepEqual([delivered, end], [[PAGE], REACHED]);
+      assert.deepEqual([stored, end], [[PAGE], REACHED]);
     });
   }
 
@@ -159,14 +160,14 @@ describe('a follower', () => {
   }
 
   it('retries after the second that Retry-After asks for', async () => {
-    const { failures, delivered, end } = await run([
+    const { failures, stored, end } = await run([
       problem(503, 'service_unavailable', { 'Retry-After': '1' }),
       { body: PAGE },
     ]);
     assert.deepEqual(failures, [
       { failure: 'The service responded with 503 service_unavailable: Some detail', waitMs: 1_000 },
     ]);
-    assert.deepEqual([delivered, end], [[PAGE], REACHED]);
+    assert.deepEqual([stored, end], [[PAGE], REACHED]);
   });
 
   it('gives up with --once if Retry-After exceeds five minutes', async () => {
@@ -174,27 +175,29 @@ describe('a follower', () => {
     assert.deepEqual(failures, []);
     assert.equal(
       'error' in end && end.error.message,
-      'The service responded with 429 rate_limit_exceeded: Some detail. Gave up because of --once; try again in 301 s. ' +
-        'The saved position is unchanged.',
+      'The service responded with 429 rate_limit_exceeded: Some detail. Gave up because of --once; try again in 301 s.',
     );
   });
 
   it('gives up with --once if its waits after failures in a row exceed five minutes', async () => {
     const bad = problem(500, 'internal_error');
     const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
-    const patience = { firstMs: 2, longestMs: 8, onceMs: 10 };
-    const { end, failures, saved } = await run([bad, bad, bad, { body: more }, bad], { patience });
+    const policy = { firstMs: 2, longestMs: 8, giveUpAfterMs: 10 };
+    const { end, failures, stored } = await run([bad, bad, bad, { body: more }, bad], { retryPolicy: policy });
     assert.deepEqual(
       failures.map(({ waitMs }) => waitMs),
       // The page ends the first series of failures. Another 4 ms would exceed the bound.
       [1, 2, 4, 1, 2, 4],
     );
-    assert.deepEqual(saved, [SINCE + 1]);
+    assert.deepEqual(
+      stored.map(({ meta }) => meta.next_since),
+      [SINCE + 1],
+    );
     assert.match(
       String('error' in end && end.error.message),
       /^The service responded with 500 .*\. Gave up because of --once; try again in 1 s\./,
     );
-    assert.equal(DEFAULT_PATIENCE.onceMs, 300_000);
+    assert.equal(retryPolicy(true).giveUpAfterMs, 300_000);
   });
 
   for (const [what, response, message] of [
@@ -206,12 +209,12 @@ describe('a follower', () => {
     [
       'its position has left the window',
       problem(400, 'since_out_of_window', {}, { oldest_since: 1_795_218_600.5 }),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\); changes in between .* Get a fresh full copy of the catalogue from its operator and start with the state file that comes with it\. Without one, delete the state file and start with --since/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed, which begins at 1795218600\.5 \(2026-11-20T23:50:00Z\); changes in between are no longer available \(400 since_out_of_window: Some detail\)\.$/,
     ],
     [
       'its position has left a window of unknown beginning',
       problem(400, 'since_out_of_window'),
-      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available .* with --since set to an hour before that copy was started\.$/,
+      /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available \(400 since_out_of_window: Some detail\)\.$/,
     ],
     [
       'its position lies in the future',
@@ -221,12 +224,12 @@ describe('a follower', () => {
     [
       'the address is another page',
       { status: 404, body: '<html>' },
-      /^The base URL does not seem to be that of a Catalog Lookup Service \(404\)\.$/,
+      /^The URL does not seem to be that of a Catalog Lookup Service \(404\)\.$/,
     ],
     [
       'the address redirects',
       { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },
-      /^The base URL redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Use the URL of the service itself\.$/,
+      /^The service redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Use the URL of the service itself\.$/,
     ],
     [
       'the service gives the same position again',
@@ -240,13 +243,13 @@ describe('a follower', () => {
     ],
   ] as const satisfies readonly (readonly [string, Scripted, RegExp])[]) {
     it(`ends with advice, delivers and saves nothing, if ${what}`, async () => {
-      const { end, saved, delivered, failures, server } = await run([response]);
+      const { end, stored, failures, server } = await run([response]);
       assert.ok('error' in end);
       assert.equal(end.error.name, 'OperatorError');
       assert.match(end.error.message, message);
       assert.deepEqual(
-        { saved, delivered, failures, requests: server.requests.length },
-        { saved: [], delivered: [], failures: [], requests: 1 },
+        { stored, failures, requests: server.requests.length },
+        { stored: [], failures: [], requests: 1 },
       );
     });
   }
@@ -260,14 +263,15 @@ describe('a follower', () => {
       assert.deepEqual([server.requests.length, other.requests], [1, []]);
       assert.equal(
         'error' in end && end.error.message,
-        `The base URL redirects to ${location} (${status}). Use the URL of the service itself.`,
+        `The service redirects to ${location.split('?')[0]} (${status}). Use the URL of the service itself.`,
       );
     });
   }
 
-  it('does not save the position if its entries cannot be delivered', async () => {
-    const { saved, end } = await run([{ body: PAGE }], { deliver: () => Promise.reject(new Error('disk full')) });
-    assert.deepEqual(saved, []);
+  it('requests no further page if one cannot be stored', async () => {
+    const more: ChangesPage = { ...PAGE, meta: { has_more: true, next_since: SINCE + 1 } };
+    const { server, end } = await run([{ body: more }], { store: () => Promise.reject(new Error('disk full')) });
+    assert.equal(server.requests.length, 1);
     assert.equal('error' in end && end.error.message, 'disk full');
   });
 });

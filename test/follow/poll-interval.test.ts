@@ -54,8 +54,7 @@ describe('the interval of a follower', () => {
         since: 0,
         once: false,
         intervalMs: undefined,
-        deliver: () => Promise.resolve(),
-        save: () => {
+        store: () => {
           if (times.push(performance.now()) === 4) ending.abort();
           return Promise.resolve();
         },

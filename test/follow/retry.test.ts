@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { showPosition } from '../../src/follower/client.js';
-import { DEFAULT_PATIENCE, parseRetryAfter, waitAfterFailure } from '../../src/follower/retry.js';
+import { parseRetryAfter, retryPolicy, waitAfterFailure } from '../../src/follower/retry.js';
 
 const DAY_MS = 86_400_000;
+
+const POLICY = retryPolicy(false);
 
 describe('the waits of a follower', () => {
   const now = Date.parse('2026-11-20T23:40:05Z');
@@ -29,9 +31,9 @@ describe('the waits of a follower', () => {
   }
 
   it('double from a second to a minute, each shortened at random by up to half', () => {
-    const longest = [1, 2, 3, 4, 5, 6, 7, 8, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 1));
+    const longest = [1, 2, 3, 4, 5, 6, 7, 8, 1_000].map((n) => waitAfterFailure(n, undefined, POLICY, 1));
     assert.deepEqual(longest, [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
-    const shortest = [1, 2, 1_000].map((n) => waitAfterFailure(n, undefined, DEFAULT_PATIENCE, 0));
+    const shortest = [1, 2, 1_000].map((n) => waitAfterFailure(n, undefined, POLICY, 0));
     assert.deepEqual(shortest, [500, 1_000, 30_000]);
   });
 
@@ -46,7 +48,7 @@ describe('the waits of a follower', () => {
     [100, 2 * DAY_MS, 0.5, DAY_MS + 2_500],
   ] as const) {
     it(`add up to 5 s to Retry-After: ${asked} ms after failure ${failures}, ${random}`, () => {
-      assert.equal(waitAfterFailure(failures, asked, DEFAULT_PATIENCE, random), expected);
+      assert.equal(waitAfterFailure(failures, asked, POLICY, random), expected);
     });
   }
 
@@ -57,7 +59,7 @@ describe('the waits of a follower', () => {
         fc.integer({ min: 0, max: 100 * DAY_MS }),
         fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
         (failures, asked, random) => {
-          const wait = waitAfterFailure(failures, asked, DEFAULT_PATIENCE, random);
+          const wait = waitAfterFailure(failures, asked, POLICY, random);
           assert.ok(wait >= Math.min(asked, DAY_MS) && wait <= DAY_MS + 5_000, String(wait));
         },
       ),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createClient } from '../../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../../src/follower/follow.js';
-import { DEFAULT_PATIENCE } from '../../../src/follower/retry.js';
+import { retryPolicy } from '../../../src/follower/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { toMicros, type Mirror } from './mirror.js';
@@ -28,7 +28,7 @@ interface Pace {
 }
 
 /** Short, to find out soon that a server is back. */
-const PATIENCE = { ...DEFAULT_PATIENCE, firstMs: 10, longestMs: 200 };
+const RETRY = { ...retryPolicy(false), firstMs: 10, longestMs: 200 };
 
 /** Bound on following once more at the end, in milliseconds. */
 const FINISH_MS = 20_000;
@@ -38,12 +38,11 @@ function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { 
     readPage: createClient({ baseUrl: url, key, timeoutMs: 10_000 }),
     since,
     intervalMs,
-    deliver: async (page, from) => {
+    store: async (page, from) => {
       mirror.page(page, from);
       if (deliverMs !== undefined) await delay(deliverMs);
     },
-    save: async () => undefined,
-    patience: PATIENCE,
+    retryPolicy: RETRY,
   } satisfies Partial<FollowOptions>;
 }
 

@@ -114,7 +114,6 @@ async function commandContext(
     workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,
-    clientKey: () => environment.CATALOG_API_KEY?.trim() ?? '',
     withDatabase: openDatabaseFor(base, () => undefined),
     withRedis: openRedisFor(base),
   };
