@@ -22,6 +22,7 @@ import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/record-requests.js';
 import { traceRequests } from './http/telemetry/trace-requests.js';
+import type { PublishedFolder } from './copies/published.js';
 import type { Tracing } from './platform/telemetry/tracing.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
@@ -38,7 +39,7 @@ export interface AppParts extends Dependencies, AuthenticationParts, ReadinessPa
   /** Undefined for a server that records no traces. */
   readonly tracing: Tracing | undefined;
   /** The folder of published copies; undefined for a server that serves none. */
-  readonly copiesDir: string | undefined;
+  readonly copies: PublishedFolder | undefined;
   /** Undefined for a server without pages for people. */
   readonly site: { readonly create: typeof createSite; readonly options: SiteOptions } | undefined;
 }
@@ -66,8 +67,8 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
     app.use(onlyFor(outsideApi, site));
   }
   app.use(onlyFor(withBody, rejectBody));
-  const { copiesDir } = parts;
-  if (copiesDir !== undefined) app.use(onlyFor(outsideApi, serveCopies({ ...parts, copiesDir })));
+  const { copies } = parts;
+  if (copies !== undefined) app.use(onlyFor(outsideApi, serveCopies({ ...parts, copies })));
   app.use(onlyFor(outsideApi, serveProbesAndContract(parts)));
   app.use(deadline());
   app.use(authenticate(parts));

@@ -77,7 +77,7 @@ export function parseManifest(text: string): Manifest {
   }
   requireThat(isTime(created_at), 'created_at is not a time in UTC');
   requireThat(isText(base_url) && /^https?:$/.test(protocolOf(base_url)), 'base_url is not a URL');
-  requireThat(isPositive(position), 'position is not a number of seconds');
+  requireThat(isPosition(position), 'position is not a number of seconds');
   requireThat(signature === undefined || isText(signature), 'signature is not a string');
   if (!Array.isArray(files)) throw invalid('files is not an array');
   files.forEach((file: unknown, place) => requireFile(file, `files[${place}]`));
@@ -106,7 +106,7 @@ function requireFile(file: unknown, place: string): void {
     `${place}.kind is not one of ${COPY_KINDS.join(', ')}`,
   );
   requireThat(isText(name) && isCopyFileName(name), `${place}.name is not the name of an .ndjson.gz file`);
-  requireThat(isCount(bytes), `${place}.bytes is not a size`);
+  requireThat(isCount(bytes) && bytes !== 0, `${place}.bytes is not the size of a compressed file`);
   requireThat(isCount(rows), `${place}.rows is not a row count`);
   requireThat(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${place}.sha256 is not a SHA-256 in hexadecimal`);
   const wanted = COPY_COLUMNS[kind as CopyKind];
@@ -136,8 +136,9 @@ function isTime(value: unknown): boolean {
   return isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(value) && !Number.isNaN(Date.parse(value));
 }
 
-function isPositive(value: unknown): boolean {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0;
+/** Up to the year 2286. */
+function isPosition(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && value < 1e10;
 }
 
 function isCount(value: unknown): boolean {

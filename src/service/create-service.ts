@@ -35,6 +35,7 @@ import { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { recurring } from '../platform/async/recurring.js';
+import { openPublishedFolder } from '../copies/published.js';
 import { SteadyClock } from '../platform/time/steady-clock.js';
 import { readFrom, readFromReplica, type Read } from '../platform/postgres/replica.js';
 import { UsageCounter } from '../usage/usage-counter.js';
@@ -143,6 +144,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     'failures',
     config.operatorPages ? failedAddresses : undefined,
   );
+  const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
   const { metrics, requestMetrics } = await createMetrics({
     packageRoot,
     operationIds: Object.keys(operations),
@@ -156,7 +158,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     usage: records.usage,
     tracing,
     notices: notices?.counts,
-    copiesDir: config.copiesDir,
+    copies,
   });
   // They close after the server, since they may wait for the database.
   opened.add(recurring(checkDatabase, DATABASE_CHECK_INTERVAL_MS), (it) => it.stop());
@@ -172,11 +174,11 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
       leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
-      copies: config.copiesDir && (await readFile(`${packageRoot}/src/http/copies/openapi.json`, 'utf8')),
+      copies: copies && (await readFile(`${packageRoot}/src/http/copies/openapi.json`, 'utf8')),
     },
     publicUrl: config.publicUrl,
     securityContact: config.securityContact,
-    copiesDir: config.copiesDir,
+    copies,
     db,
     read: replica?.read ?? readFrom(db),
     admit: admission.admit,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
-import { newestCopyTime } from '../catalog/publish/published.js';
+import type { PublishedFolder } from '../copies/published.js';
 import type { CallerCache } from '../admission/caller-cache.js';
 import type { DecisionCounts } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
@@ -31,7 +31,7 @@ export interface ServiceState {
   readonly usage: UsageCounter;
   readonly tracing: Pick<Tracing, 'lost'> | undefined;
   /** The folder of published copies; undefined for a server that serves none. */
-  readonly copiesDir: string | undefined;
+  readonly copies: PublishedFolder | undefined;
   /** Undefined without `NOTIFY_URL`. */
   readonly notices: NoticeCounts | undefined;
 }
@@ -51,7 +51,7 @@ export async function createMetrics(
   addAdmission(metrics, state);
   addPools(metrics, state.pools);
   if (state.notices) addNotices(metrics, state.notices);
-  if (state.copiesDir !== undefined) addCopies(metrics, state.copiesDir);
+  if (state.copies !== undefined) addCopies(metrics, state.copies);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
@@ -168,13 +168,16 @@ function addNotices(metrics: Metrics, counts: NoticeCounts): void {
   });
 }
 
-function addCopies(metrics: Metrics, folder: string): void {
+function addCopies(metrics: Metrics, copies: PublishedFolder): void {
   metrics.readGauge({
     name: 'catalog_newest_copy_timestamp_seconds',
     help: 'When the newest published copy was made, in Unix time; 0 without one.',
     // All processes read the same folder, unless one of them cannot.
     aggregator: 'min',
-    read: async () => ((await newestCopyTime(folder).catch(() => undefined)) ?? 0) / 1_000,
+    async read() {
+      const published = await copies.read().catch(() => undefined);
+      return published === undefined ? 0 : Date.parse(published.newest.created_at) / 1_000;
+    },
   });
 }
 

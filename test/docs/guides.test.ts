@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pino from 'pino';
+import { openPublishedFolder } from '../../src/copies/published.js';
 import { SETTINGS } from '../../src/config/settings.js';
 import { ERROR_CODES } from '../../src/errors.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
@@ -54,7 +55,7 @@ describe('the guides', () => {
       usage: new UsageCounter(),
       tracing: { lost: 0 },
       notices: { pending: 0, givenUp: 0 },
-      copiesDir: '/srv/copies',
+      copies: openPublishedFolder('/srv/copies'),
     });
     const text = (await metrics.text()) + (await createPrimaryMetrics({ counts: { running: 0, ended: 0 } }).text());
     const names = new Set([...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name));
@@ -67,7 +68,7 @@ describe('the guides', () => {
   it('a guide lists exactly the metrics of a mirror', async () => {
     const text = await new MirrorStatus().metrics.text();
     const names = [...text.matchAll(/^# TYPE (catalog_\w+)/gm)].map(([, name]) => name);
-    const listed = tableOf(await readGuide('mirroring'), 'Watch it').map(([name = '']) => name.replaceAll('`', ''));
+    const listed = tableOf(await readGuide('mirroring'), 'Monitor it').map(([name = '']) => name.replaceAll('`', ''));
     assert.deepEqual(listed.sort(), names.sort());
   });
 

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export.js';
+import { exportCatalogue, type ExportFormat, type ExportResult } from '../../catalog/export/export.js';
 import type { Kind } from '../../catalog/columns.js';
 import { toSeconds } from '../../platform/time/micros.js';
 import { OperatorError, UsageError } from '../../errors.js';

@@ -1,5 +1,6 @@
-import { publishCopy } from '../../catalog/publish/publish.js';
-import { openCopyFolder } from '../../catalog/publish/copy-folder.js';
+import type { KeyObject } from 'node:crypto';
+import { publishCopy } from '../../catalog/export/publish.js';
+import { openCopyFolder, type CopyFolder } from '../../copies/copy-folder.js';
 import type { Manifest } from '../../copies/manifest.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, showPosition } from '../../follower/client.js';
@@ -32,10 +33,10 @@ export async function publish(folder: string, flags: PublishFlags, context: Comm
 async function publishInto(
   folder: string,
   baseUrl: string,
-  signingKey: Parameters<typeof publishCopy>[1]['signingKey'],
+  signingKey: KeyObject | undefined,
   { signal, withDatabase }: CommandContext,
 ): Promise<Manifest> {
-  let opened: Awaited<ReturnType<typeof openCopyFolder>> | undefined;
+  let opened: CopyFolder | undefined;
   try {
     const copies = (opened = await openCopyFolder(folder, baseUrl));
     const options = { folder: copies, baseUrl, signingKey, signal: AbortSignal.any([signal, copies.lost]) };

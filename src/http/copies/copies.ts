@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import parseRange from 'range-parser';
-import { readPublished } from '../../catalog/publish/published.js';
+import type { PublishedFolder } from '../../copies/published.js';
 import { isCopyFileName, MANIFEST_NAME, type CopyFile } from '../../copies/manifest.js';
 import { Problem } from '../../errors.js';
 import { authenticate, type AuthenticationParts } from '../request/authenticate.js';
@@ -19,8 +19,8 @@ export const COPIES_PATH = '/copies/';
 const FILE_CACHE = 'private, max-age=31536000, immutable';
 
 interface CopiesParts extends AuthenticationParts {
-  /** The folder of the published copies. */
-  readonly copiesDir: string;
+  /** The published copies. */
+  readonly copies: PublishedFolder;
 }
 
 /** A part of a file, with the places of its first and last byte. */
@@ -42,11 +42,11 @@ export function serveCopies(parts: CopiesParts): Middleware {
   const downloads = createDownloads();
   return (ctx, next) => {
     if (!ctx.state.target.path.startsWith(COPIES_PATH)) return next();
-    return withDeadline(ctx, () => authenticated(ctx, () => answer(ctx, parts.copiesDir, downloads)));
+    return withDeadline(ctx, () => authenticated(ctx, () => answer(ctx, parts.copies, downloads)));
   };
 }
 
-async function answer(ctx: RequestContext, folder: string, downloads: Downloads): Promise<void> {
+async function answer(ctx: RequestContext, copies: PublishedFolder, downloads: Downloads): Promise<void> {
   if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
     throw new Problem('method_not_allowed', 'This path supports only GET and HEAD.', {
       headers: { Allow: 'GET, HEAD' },
@@ -54,13 +54,13 @@ async function answer(ctx: RequestContext, folder: string, downloads: Downloads)
   }
   const name = ctx.state.target.path.slice(COPIES_PATH.length);
   if (name !== MANIFEST_NAME && !isCopyFileName(name)) throw notFound('This path does not exist.');
-  const published = await readPublished(folder);
+  const published = await copies.read();
   if (ctx.state.timedOut) return;
   if (published === undefined) throw notFound('No copy is published at the moment.');
   if (name === MANIFEST_NAME) return sendManifest(ctx, published.text);
   const file = published.files.get(name);
   if (file === undefined) throw gone();
-  await sendFile(ctx, join(folder, name), file, downloads);
+  await sendFile(ctx, join(copies.path, name), file, downloads);
 }
 
 async function sendManifest(ctx: RequestContext, text: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { newestCopyTime } from '../../catalog/publish/published.js';
+import type { PublishedFolder } from '../../copies/published.js';
 
 /** The newest published copy that this server serves. */
 export type NewestCopy =
@@ -11,13 +11,12 @@ export type NewestCopy =
 /** Half of the feed's window, as in the alert, in milliseconds. */
 const OLD_AFTER_MS = 15 * 86_400_000;
 
-/** @param folder - COPIES_DIR */
-export async function readNewestCopy(folder: string): Promise<NewestCopy> {
+export async function readNewestCopy(copies: PublishedFolder): Promise<NewestCopy> {
   try {
-    const createdAt = await newestCopyTime(folder);
-    return createdAt === undefined
-      ? { kind: 'none' }
-      : { kind: 'copy', createdAt, isOld: Date.now() - createdAt > OLD_AFTER_MS };
+    const published = await copies.read();
+    if (published === undefined) return { kind: 'none' };
+    const createdAt = Date.parse(published.newest.created_at);
+    return { kind: 'copy', createdAt, isOld: Date.now() - createdAt > OLD_AFTER_MS };
   } catch {
     return { kind: 'unreadable' };
   }

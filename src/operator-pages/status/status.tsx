@@ -7,6 +7,7 @@ import { operatorPage } from '../layout.js';
 import type { OperatorGuard } from '../sign-in.js';
 import { componentReader, type Component } from './components.js';
 import { readNewestCopy, type NewestCopy } from './newest-copy.js';
+import { openPublishedFolder } from '../../copies/published.js';
 import { readDatabaseFacts, readRedisVersion, type DatabaseFacts } from './facts.js';
 import type { LatestTraffic, Traffic } from './last-hour.js';
 
@@ -14,6 +15,7 @@ import type { LatestTraffic, Traffic } from './last-hour.js';
 export function addStatus(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
   const { config, db, redis, lastHour, log } = parts;
   const readComponents = componentReader(config, lastHour);
+  const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
   router.get(
     '/',
@@ -24,7 +26,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
         }),
         readDatabaseFacts(db),
         readRedisVersion(redis),
-        config.copiesDir === undefined ? undefined : readNewestCopy(config.copiesDir),
+        copies && readNewestCopy(copies),
       ]);
       const components = await readComponents(facts !== undefined);
       const guides = guidesUrl(parts);

@@ -5,8 +5,8 @@ import type { Knex } from 'knex';
 import { COPY_COLUMNS, COPY_KINDS, type CopyFile, type CopyKind, type Manifest } from '../../copies/manifest.js';
 import { signManifest } from '../../copies/signature.js';
 import { toSeconds, type Micros } from '../../platform/time/micros.js';
-import { copyAsNdjson, withSnapshot, type Snapshot } from '../snapshot.js';
-import type { CopyFolder } from './copy-folder.js';
+import { copyAsNdjson, withSnapshot, type Snapshot } from './snapshot.js';
+import type { CopyFolder } from '../../copies/copy-folder.js';
 
 export interface PublishOptions {
   readonly folder: CopyFolder;

@@ -1,14 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MANIFEST_NAME, parseManifest, type CopyFile, type Manifest } from '../../copies/manifest.js';
-import { OperatorError } from '../../errors.js';
-import { withTimeout } from '../../platform/async/with-timeout.js';
+import { MANIFEST_NAME, parseManifest, type CopyFile, type Manifest } from './manifest.js';
+import { OperatorError } from '../errors.js';
+import { shareWhilePending } from '../platform/async/share-while-pending.js';
+import { withTimeout } from '../platform/async/with-timeout.js';
 
 /** How many copies are kept. Readers of older ones have time until the next copies are published. */
 const KEPT_COPIES = 3;
 
-/** Bound on one look at a folder, which may be on another machine, in milliseconds. */
-const READ_TIMEOUT_MS = 1_000;
+/** Bound on the wait for one look at a folder, which may be on another machine, in milliseconds. */
+const READ_TIMEOUT_MS = 500;
 
 const DATED_MANIFEST = /^manifest-(\d+)\.json$/;
 
@@ -27,6 +28,22 @@ export interface PublishedCopies {
   readonly dated: readonly DatedManifest[];
   /** The files of these copies, by their names. */
   readonly files: ReadonlyMap<string, CopyFile>;
+}
+
+/** Looks at a folder of published copies, for as many readers as there are in a process. */
+export interface PublishedFolder {
+  readonly path: string;
+  /** Reads which copies it has, as {@link readPublished} does. @throws also when that takes too long */
+  read(): Promise<PublishedCopies | undefined>;
+}
+
+/**
+ * Opens a folder for reading. Readers share one look at a time: if a disk hangs, each look occupies one of the few threads
+ * of the process until it is back.
+ */
+export function openPublishedFolder(path: string): PublishedFolder {
+  const look = shareWhilePending(() => readPublished(path));
+  return { path, read: () => withTimeout(look(), READ_TIMEOUT_MS) };
 }
 
 /**
@@ -61,16 +78,6 @@ export async function readPublished(folder: string): Promise<PublishedCopies | u
     dated,
     files: new Map(manifests.flatMap(({ files }) => files).map((file) => [file.name, file])),
   };
-}
-
-/**
- * @returns when the newest copy was made, in milliseconds since 1970; undefined for a folder without one
- * @throws OperatorError for a manifest that is damaged, or the system's error, also when the disk takes too long
- */
-export async function newestCopyTime(folder: string): Promise<number | undefined> {
-  const file = join(folder, MANIFEST_NAME);
-  const text = await withTimeout(readIfPresent(file), READ_TIMEOUT_MS);
-  return text === undefined ? undefined : Date.parse(parse(text, file).created_at);
 }
 
 /** @returns whether a file of the folder is the manifest of one copy */

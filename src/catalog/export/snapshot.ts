@@ -2,9 +2,9 @@ import { pipeline } from 'node:stream/promises';
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { positionAfterCopy } from './position.js';
-import { withSession } from './session.js';
-import { fromRfc3339, systemClock, type Micros } from '../platform/time/micros.js';
+import { positionAfterCopy } from '../position.js';
+import { withSession } from '../session.js';
+import { fromRfc3339, systemClock, type Micros } from '../../platform/time/micros.js';
 
 /** Consumes text in UTF-8. A copy fails when it rejects. */
 export type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;

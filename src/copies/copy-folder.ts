@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lock } from 'proper-lockfile';
-import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../../copies/manifest.js';
-import { OperatorError } from '../../errors.js';
-import { syncFolder, writeFileAtomic, writeFileSynced } from '../../platform/files/write-file-atomic.js';
-import { printable } from '../../platform/text/plain-text.js';
+import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from './manifest.js';
+import { OperatorError } from '../errors.js';
+import { lockPath, type PathLock } from '../platform/files/lock-path.js';
+import { syncFolder, writeFileAtomic, writeFileSynced } from '../platform/files/write-file-atomic.js';
+import { printable } from '../platform/text/plain-text.js';
 import { datedManifestName, isDatedManifest, readPublished } from './published.js';
 
 const LOCK_NAME = '.publishing';
@@ -12,9 +13,12 @@ const LOCK_NAME = '.publishing';
 /** A run that has not refreshed its lock for this long has been killed, in milliseconds. */
 const STALE_AFTER_MS = 15_000;
 
+/** Further ahead of the clock, in milliseconds, the newest copy was made with a wrong clock, or this one is wrong. */
+const MOST_AHEAD_MS = 3_600_000;
+
 /** What this module names, and so may remove. Files with other names stay. */
 const FILE = /^(?:titles|people|collections)-\d+-[0-9a-f]{16}\.ndjson\.gz$/;
-const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.partial$/;
+const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.[0-9a-f]{16}\.partial$/;
 
 /** A folder of published copies, locked while it is open. */
 export interface CopyFolder {
@@ -34,16 +38,14 @@ export interface CopyFolder {
  * Opens a folder of copies and removes what a killed run has left there.
  *
  * @param baseUrl - the service that the copies are of
- * @throws OperatorError when another run is using the folder, or it holds copies of another service
+ * @throws OperatorError when another run is using the folder, or it holds copies of another service or of the future
  */
 export async function openCopyFolder(folder: string, baseUrl: string): Promise<CopyFolder> {
-  const lost = new AbortController();
-  const unlock = await lockFolder(folder, () =>
-    lost.abort(new OperatorError(`Another run has taken over ${folder}. Nothing was published.`)),
-  );
-  // Fails when another run has taken over the lock. Then there is nothing to release.
-  const release = (): Promise<void> => unlock().catch(() => undefined);
+  const { lost, release } = await lockFolder(folder);
   const inFolder = (name: string): string => join(folder, name);
+  // Of this run alone: one that was suspended must not take the files of the run that has replaced it.
+  const run = randomBytes(8).toString('hex');
+  const partial = (name: string): string => inFolder(`${name}.${run}.partial`);
   try {
     const newest = (await readPublished(folder))?.newest;
     if (newest !== undefined && newest.base_url !== baseUrl) {
@@ -51,24 +53,32 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
         `${folder} holds copies of ${printable(newest.base_url)}, not of ${baseUrl}. Use one folder for each service.`,
       );
     }
-    await removeUnpublished(folder);
     const newestTime = newest === undefined ? 0 : Date.parse(newest.created_at);
+    if (newestTime > Date.now() + MOST_AHEAD_MS) {
+      throw new OperatorError(
+        `The newest copy in ${folder} has a time in the future, ${newest?.created_at ?? ''}. Check the clock of this ` +
+          'machine. If it is right, delete that manifest.json and publish again.',
+      );
+    }
+    await removeUnpublished(folder);
     return {
-      lost: lost.signal,
+      lost,
       nextTime: (nowMs) => new Date(Math.max(nowMs, newestTime + 1)),
-      write: (kind, pieces) => writeFileSynced(inFolder(`${kind}.partial`), pieces),
+      write: (kind, pieces) => writeFileSynced(partial(kind), pieces),
       async publish(manifest) {
-        lost.signal.throwIfAborted();
-        for (const { kind, name } of manifest.files) await rename(inFolder(`${kind}.partial`), inFolder(name));
+        lost.throwIfAborted();
+        for (const { kind, name } of manifest.files) await rename(partial(kind), inFolder(name));
         await syncFolder(folder);
         const text = formatManifest(manifest);
         for (const name of [datedManifestName(manifest), MANIFEST_NAME]) {
-          await writeFileAtomic(inFolder(name), text, inFolder(`${name}.partial`));
+          lost.throwIfAborted();
+          await writeFileAtomic(inFolder(name), text, partial(name));
         }
-        await removeUnpublished(folder);
+        // The copy is published. What could not be removed is an error of the next run.
+        await removeUnpublished(folder).catch(() => undefined);
       },
       async close() {
-        if (!lost.signal.aborted) await removeMatching(folder, (name) => PARTIAL.test(name));
+        if (!lost.aborted) await removeMatching(folder, (name) => PARTIAL.test(name));
         await release();
       },
     };
@@ -78,14 +88,13 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   }
 }
 
-/** Removes what this module has written and no copy has that is kept. */
+/** Removes what this module has written and no copy has that is kept. Without a manifest, only partial files. */
 async function removeUnpublished(folder: string): Promise<void> {
+  await removeMatching(folder, (name) => PARTIAL.test(name));
   const published = await readPublished(folder);
-  const kept = new Set(published?.dated.map(({ name }) => name));
-  await removeMatching(
-    folder,
-    (name) => PARTIAL.test(name) || (FILE.test(name) && published?.files.has(name) !== true),
-  );
+  if (published === undefined) return;
+  const kept = new Set(published.dated.map(({ name }) => name));
+  await removeMatching(folder, (name) => FILE.test(name) && !published.files.has(name));
   await removeMatching(folder, (name) => isDatedManifest(name) && !kept.has(name));
 }
 
@@ -93,22 +102,17 @@ async function removeMatching(folder: string, matches: (name: string) => boolean
   for (const name of await readdir(folder)) if (matches(name)) await rm(join(folder, name), { force: true });
 }
 
-async function lockFolder(folder: string, onCompromised: () => void): Promise<() => Promise<void>> {
+async function lockFolder(folder: string): Promise<PathLock> {
   const stats = await stat(folder).catch(() => undefined);
   if (!stats?.isDirectory()) throw new OperatorError(`The folder ${folder} does not exist. Create it first.`);
-  try {
-    return await lock(folder, {
-      lockfilePath: join(folder, LOCK_NAME),
-      stale: STALE_AFTER_MS,
-      onCompromised,
-    });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') {
-      throw new OperatorError(`Cannot lock ${folder}: ${(error as Error).message}.`, { cause: error });
-    }
-    throw new OperatorError(
-      `Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}. If it was killed, the lock expires after ${STALE_AFTER_MS / 1000} s.`,
-      { cause: error },
-    );
-  }
+  return lockPath(folder, {
+    lockfilePath: join(folder, LOCK_NAME),
+    stale: STALE_AFTER_MS,
+    messages: {
+      held:
+        `Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}. If it was killed, the lock expires ` +
+        `after ${STALE_AFTER_MS / 1000} s.`,
+      lost: `Another run has taken over ${folder}. Nothing was published.`,
+    },
+  });
 }

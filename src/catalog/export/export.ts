@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { COLUMNS, type Kind } from './columns.js';
+import { COLUMNS, type Kind } from '../columns.js';
 import { copyAsNdjson, withSnapshot, type WriteText } from './snapshot.js';
-import type { Micros } from '../platform/time/micros.js';
+import type { Micros } from '../../platform/time/micros.js';
 
 /** How an export writes rows. */
 export type ExportFormat = 'csv' | 'ndjson';

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openCopyFolder, type CopyFolder } from '../../src/copies/copy-folder.js';
+import { formatManifest, MANIFEST_NAME, type Manifest } from '../../src/copies/manifest.js';
+import { openPublishedFolder } from '../../src/copies/published.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { sampleManifest } from './sample-manifest.js';
+
+const BASE_URL = 'https://catalog.example.com';
+
+describe('a folder of published copies', () => {
+  let path: string;
+
+  beforeEach(async () => {
+    path = await temporaryFolder();
+  });
+
+  /** A manifest of one file, as the folder names it. */
+  function manifestOf(hash: string, createdAt = new Date()): Manifest {
+    const manifest = sampleManifest();
+    const name = `titles-1795218005123456-${hash.repeat(16)}.ndjson.gz`;
+    const files = manifest.files.slice(0, 1).map((file) => ({ ...file, name }));
+    return { ...manifest, base_url: BASE_URL, created_at: createdAt.toISOString(), files };
+  }
+
+  async function write(folder: CopyFolder, text: string): Promise<void> {
+    await folder.write(
+      'titles',
+      (async function* () {
+        yield Buffer.from(text);
+      })(),
+    );
+  }
+
+  it('a run that was suspended while another one took its place publishes none of the files of that one', async () => {
+    const suspended = await openCopyFolder(path, BASE_URL);
+    await write(suspended, 'old');
+    // As an expired lock is.
+    await rm(join(path, '.publishing'), { recursive: true });
+    const other = await openCopyFolder(path, BASE_URL);
+    await write(other, 'new');
+    await assert.rejects(suspended.publish(manifestOf('a')), { code: 'ENOENT' });
+    const manifest = manifestOf('b');
+    await other.publish(manifest);
+    assert.equal(await readFile(join(path, manifest.files[0]?.name ?? ''), 'utf8'), 'new');
+    assert.equal((await openPublishedFolder(path).read())?.newest.files[0]?.name, manifest.files[0]?.name);
+    await other.close();
+    await suspended.close();
+  });
+
+  it('a run removes no copy from a folder whose manifest was deleted before it has published another', async () => {
+    const first = await openCopyFolder(path, BASE_URL);
+    await write(first, 'first');
+    await first.publish(manifestOf('a'));
+    await first.close();
+    const before = (await readdir(path)).sort();
+    await rm(join(path, MANIFEST_NAME));
+    const interrupted = await openCopyFolder(path, BASE_URL);
+    await write(interrupted, 'second');
+    await interrupted.close();
+    assert.deepEqual(
+      (await readdir(path)).sort(),
+      before.filter((name) => name !== MANIFEST_NAME),
+    );
+  });
+
+  it('a run refuses a folder whose newest copy has a time in the future', async () => {
+    await writeFile(join(path, MANIFEST_NAME), formatManifest(manifestOf('a', new Date('2099-01-01T00:00:00Z'))));
+    await assert.rejects(openCopyFolder(path, BASE_URL), /has a time in the future, 2099-.* Check the clock/);
+  });
+
+  it('a disk that hangs occupies one thread of the process, however many readers there are', async () => {
+    const pipe = join(path, MANIFEST_NAME);
+    execFileSync('mkfifo', [pipe]);
+    const folder = openPublishedFolder(path);
+    const readers = Array.from({ length: 8 }, () => assert.rejects(folder.read(), /no reply within 500 ms/));
+    await Promise.all(readers);
+    // It takes one of the threads that are left.
+    await readdir(path);
+    await writeFile(pipe, formatManifest(manifestOf('a')));
+    assert.equal((await folder.read())?.newest.base_url, BASE_URL);
+  });
+});
