@@ -12,7 +12,7 @@ import {
 import { OperatorError } from '../../errors.js';
 import { formatOption, inferFormat, kindOption } from './file-options.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
-import { ProgressDisplay } from './progress-display.js';
+import { ProgressDisplay } from '../output/progress-display.js';
 import { Rejections } from './rejections.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addNotes } from '../output/help.js';
