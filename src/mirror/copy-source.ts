@@ -1,10 +1,10 @@
 import { createHash, type KeyObject } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../copies/manifest.js';
 import { requireSignature } from '../copies/signature.js';
 import { OperatorError } from '../errors.js';
-import { authorize, failureOf, parseJson, unreachable, type Failure } from '../follower/client.js';
-import { DEFAULT_PATIENCE, parseRetryAfter, waitAfterFailure, type Patience } from '../follower/retry.js';
+import { authorize, failureOf, parseJson, unreachable } from '../follower/client.js';
+import { parseRetryAfter, Retries, retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
+import { printable } from '../platform/text/plain-text.js';
 
 export interface CopySourceOptions {
   /** The followed service, as parseBaseUrl() returns it. */
@@ -17,52 +17,39 @@ export interface CopySourceOptions {
   readonly publicKey?: KeyObject | undefined;
   /** Bound on the wait for the next bytes, in milliseconds. */
   readonly idleMs?: number;
-  /** How long to wait before a download that was cut is continued. */
-  readonly patience?: Patience;
-}
-
-/** A copy cannot be read now. A later attempt may succeed. */
-export class CopyUnavailable extends OperatorError {
-  constructor(
-    message: string,
-    readonly retryAfterMs?: number,
-  ) {
-    super(message);
-  }
 }
 
 /** There is no such file. */
-class FileMissing extends CopyUnavailable {}
+class FileMissing extends TemporaryFailure {}
 
 /** A copy cannot be used until the operator of the service publishes another. */
 export class CopyUnusable extends OperatorError {}
 
 /** Published copies of one service. */
 export interface CopySource {
+  /** Where they are, without a slash at the end. */
+  readonly url: string;
   /**
    * Reads the manifest of the newest copy and checks whose it is.
    *
    * @returns undefined when no copy is published
-   * @throws CopyUnavailable, CopyUnusable, or OperatorError when a retry cannot help
+   * @throws CopyUnusable, or OperatorError when a retry cannot help or the retry policy gives up
    */
-  readManifest(signal: AbortSignal): Promise<Manifest | undefined>;
+  readManifest(retry: RetryOptions): Promise<Manifest | undefined>;
   /**
    * Reads the compressed file of titles, and continues where a download was cut. The end is reached only if size and hash
    * are those of the manifest, so the reader must not use the rows before.
    *
-   * @throws CopyUnavailable, CopyUnusable, or OperatorError when a retry cannot help
+   * @throws as readManifest() does; TemporaryFailure when the file is gone, so that a newer manifest names another
    */
-  readTitles(manifest: Manifest, signal: AbortSignal): AsyncGenerator<Buffer>;
+  readTitles(manifest: Manifest, retry: RetryOptions): AsyncGenerator<Buffer>;
 }
 
 const DEFAULT_IDLE_MS = 30_000;
 
-/** How often in a row a download is continued without receiving a byte. */
-const MOST_RESUMES = 5;
-
 /** @throws OperatorError when the key cannot be a key */
 export function createCopySource(options: CopySourceOptions): CopySource {
-  const { baseUrl, copiesUrl, publicKey, idleMs = DEFAULT_IDLE_MS, patience = DEFAULT_PATIENCE } = options;
+  const { baseUrl, copiesUrl, publicKey, idleMs = DEFAULT_IDLE_MS } = options;
   const isOwn = new URL(copiesUrl).origin === new URL(baseUrl).origin;
   const headers = isOwn ? authorize(options.key) : {};
 
@@ -77,17 +64,21 @@ export function createCopySource(options: CopySourceOptions): CopySource {
     try {
       signal.throwIfAborted();
       const response = await fetch(`${copiesUrl}/${name}`, {
-        headers: from > 0 ? { ...headers, Range: `bytes=${from}-` } : headers,
+        headers: {
+          ...headers,
+          // The files are compressed themselves. With a range, fetch() asks for that by itself.
+          ...(from > 0 ? { Range: `bytes=${from}-` } : { 'Accept-Encoding': 'identity' }),
+        },
         signal: exchange.signal,
         // Only a redirect without a key may leave the host.
         redirect: isOwn ? 'manual' : 'follow',
       });
-      if (response.status === 404) throw new FileMissing(`There is no ${copiesUrl}/${name}.`);
+      if (response.status === 404) throw new FileMissing(`There is no ${copiesUrl}/${name}`);
       // Nothing follows.
       if (response.status === 416 && from > 0) return;
-      if (!response.ok || response.body === null) throw await failed(name, response);
-      // fetch() decodes it, which is right for the manifest alone: the files are compressed themselves.
-      if (name !== MANIFEST_NAME && response.headers.has('Content-Encoding')) {
+      if (!response.ok || response.body === null) throw await failureOfDownload(name, response);
+      // Which fetch() has decoded, as is right for the manifest alone.
+      if (name !== MANIFEST_NAME && (response.headers.get('Content-Encoding') ?? 'identity') !== 'identity') {
         throw new CopyUnusable(
           `${copiesUrl}/${name} has a Content-Encoding. Configure its server to send files unmodified.`,
         );
@@ -104,7 +95,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
       }
     } catch (error) {
       signal.throwIfAborted();
-      throw error instanceof OperatorError ? error : unavailable(unreachable(error));
+      throw error instanceof OperatorError ? error : unreachable(`Cannot download ${copiesUrl}/${name}`, error);
     } finally {
       clearTimeout(wait);
       signal.removeEventListener('abort', end);
@@ -112,61 +103,68 @@ export function createCopySource(options: CopySourceOptions): CopySource {
     }
   }
 
-  async function failed(name: string, response: Response): Promise<CopyUnavailable> {
-    if (isOwn) return unavailable(failureOf(response, parseJson(await response.text())));
+  async function failureOfDownload(name: string, response: Response): Promise<OperatorError> {
+    if (isOwn) return failureOf(response, parseJson(await response.text()));
     const { status } = response;
-    const reason = `${copiesUrl}/${name} cannot be read: the server responded with ${status}`;
+    const reason = `Cannot download ${copiesUrl}/${name}: the server responded with ${status}`;
     if (status >= 500 || status === 429) {
-      return unavailable({ reason, retryAfterMs: parseRetryAfter(response.headers.get('Retry-After'), Date.now()) });
+      return new TemporaryFailure(reason, parseRetryAfter(response.headers.get('Retry-After'), Date.now()));
     }
-    throw new OperatorError(`${reason}. Check --copies, and that the files are publicly readable.`);
+    return new OperatorError(`${reason}. Check --copies, and that the files are publicly readable.`);
+  }
+
+  async function readManifestText(signal: AbortSignal): Promise<string> {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    for await (const piece of read(MANIFEST_NAME, 0, signal)) {
+      size += piece.length;
+      if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
+      pieces.push(piece);
+    }
+    return Buffer.concat(pieces).toString();
   }
 
   return {
-    async readManifest(signal) {
-      const pieces: Buffer[] = [];
-      let size = 0;
-      try {
-        for await (const piece of read(MANIFEST_NAME, 0, signal)) {
-          size += piece.length;
-          if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
-          pieces.push(piece);
-        }
-      } catch (error) {
-        if (error instanceof FileMissing) return undefined;
-        throw error;
-      }
-      const manifest = usable(() => parseManifest(Buffer.concat(pieces).toString()));
+    url: copiesUrl,
+
+    async readManifest(retry) {
+      const text = await retrying(retry, () =>
+        readManifestText(retry.signal).catch((error: unknown) => {
+          if (error instanceof FileMissing) return undefined;
+          throw error;
+        }),
+      );
+      if (text === undefined) return undefined;
+      const manifest = usable(() => parseManifest(text));
       if (manifest.base_url !== baseUrl) {
         throw new OperatorError(
-          `The copy at ${copiesUrl}/ belongs to ${manifest.base_url}, not to ${baseUrl}. Use the copies of the service that you mirror.`,
+          `The copy at ${copiesUrl}/ belongs to ${printable(manifest.base_url)}, not to ${baseUrl}. Use the copies of the service that you mirror.`,
         );
       }
       if (publicKey !== undefined) usable(() => requireSignature(manifest, publicKey));
       return manifest;
     },
 
-    async *readTitles(manifest, signal) {
+    async *readTitles(manifest, retry) {
       const { name, bytes, sha256 } = fileOf(manifest, 'titles');
       const hash = createHash('sha256');
+      const retries = new Retries(retry);
       let size = 0;
-      for (let cuts = 0; size < bytes;) {
+      while (size < bytes) {
         const before = size;
         try {
-          for await (const piece of read(name, size, signal)) {
+          for await (const piece of read(name, size, retry.signal)) {
             size += piece.length;
             if (size > bytes) throw damaged(name, 'it is larger than the manifest says');
             hash.update(piece);
-            cuts = 0;
+            retries.reset();
             yield piece;
           }
           // A proxy may cut a response so that it seems to end normally.
           if (size === before) break;
         } catch (error) {
-          cuts += 1;
-          const isCut = error instanceof CopyUnavailable && size > 0 && cuts <= MOST_RESUMES;
-          if (!isCut) throw error;
-          await delay(waitAfterFailure(cuts, error.retryAfterMs, patience, Math.random()), undefined, { signal });
+          if (!(error instanceof TemporaryFailure) || error instanceof FileMissing) throw error;
+          await retries.wait(error);
         }
       }
       if (size < bytes) throw damaged(name, `it ends after ${size} of ${bytes} bytes`);
@@ -184,11 +182,18 @@ function usable<T>(check: () => T): T {
   }
 }
 
-/** @returns the error of a failure that may be temporary */
-export function unavailable({ reason, retryAfterMs }: Omit<Failure, 'kind'>): CopyUnavailable {
-  return new CopyUnavailable(`${reason}.`, retryAfterMs);
+/** @returns the manifest of the newest copy @throws as readManifest() does; OperatorError when no copy is published */
+export async function requireManifest(source: CopySource, retry: RetryOptions): Promise<Manifest> {
+  const manifest = await source.readManifest(retry);
+  if (manifest !== undefined) return manifest;
+  throw new OperatorError(
+    `No copy is published at ${source.url}/. If copies are elsewhere, set --copies to their URL; otherwise ask the operator ` +
+      'of the service to publish them.',
+  );
 }
 
 function damaged(name: string, how: string): CopyUnusable {
-  return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`);
+  return new CopyUnusable(
+    `The file ${name} of the published copy is damaged: ${how}. Ask the operator of the service to publish a new one.`,
+  );
 }

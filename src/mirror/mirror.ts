@@ -2,31 +2,35 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import { PositionRefused, type PollResult } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
+import { TemporaryFailure } from '../follower/retry.js';
 import { backoff } from '../platform/async/backoff.js';
 import { isDatabaseUnavailable, sqlState } from '../platform/postgres/errors.js';
-import { begin, type Beginning, type BeginOptions } from './begin.js';
+import { asClause, loadCatalogue, type Loaded, type LoadOptions } from './load.js';
 import type { MirrorStatus } from './status.js';
-import { MirrorLocked, MirrorStore, type Entry, type StoreOptions } from './store.js';
+import { MirrorLocked, MirrorStore, PositionMoved, type Entry, type StoreOptions } from './store.js';
 
-export interface MirrorOptions extends StoreOptions, BeginOptions {
+export interface MirrorOptions extends StoreOptions, LoadOptions {
+  /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */
   readonly intervalMs: number | undefined;
   readonly status: MirrorStatus;
-  /** Called when the mirror has taken a whole copy, and when it follows from its own position. */
-  readonly onBegun: (beginning: Beginning | { readonly position: number }) => void;
+  /** Called when the whole catalogue was loaded. */
+  readonly onLoaded: (loaded: Loaded) => void;
+  /** Called when the mirror starts to follow the feed from a position, in seconds. */
+  readonly onFollowing: (position: number) => void;
   /** Called when the feed no longer accepts the mirror's position, in seconds. */
   readonly onRefused: (position: number) => void;
 }
 
 /**
- * Keeps a mirror: begins with a copy of the catalogue unless it has begun before, follows the feed, and takes the newest
- * copy again when the feed no longer accepts its position. Rows and position are committed together, so it continues
- * exactly where it was, however it was ended.
+ * Keeps a mirror: loads the catalogue unless it did so before, follows the feed, and loads the catalogue again when the
+ * feed no longer accepts its position. Rows and position are committed together, so the next run resumes exactly where
+ * this one stopped.
  *
  * @returns the last position, once the signal is aborted; with `once`, also when nothing more is waiting
- * @throws OperatorError when a retry cannot help; with `once`, also after five minutes of failures
+ * @throws OperatorError when a retry cannot help, or when the retry policy gives up; with `once`, also the database's errors
  */
 export async function mirror(given: MirrorOptions): Promise<number | undefined> {
-  const { signal, once, patience, status } = given;
+  const { signal, once, retryPolicy, status } = given;
   const options: MirrorOptions = {
     ...given,
     readPage: (since, pageSignal) => given.readPage(since, pageSignal).then(requireEntries, retryIfAhead),
@@ -34,22 +38,24 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
       status.failed();
       given.onFailure(reason, waitMs);
     },
+    onProgress(progress) {
+      status.state = 'copying';
+      given.onProgress(progress);
+    },
   };
   let hasOpened = false;
   for (let failures = 0; ;) {
     let store: MirrorStore | undefined;
     try {
-      signal.throwIfAborted();
-      store = await MirrorStore.open(options, true);
+      store = await MirrorStore.open(options, true, signal);
       hasOpened = true;
-      return await keep(store, options, () => (failures = 0));
+      return await runOnSession(store, options, () => (failures = 0));
     } catch (error) {
-      if (signal.aborted) return undefined;
-      // After a lost connection, the lock may still be that of the session before.
-      const isTemporary = hasOpened ? isDatabaseUnavailable(error) || error instanceof MirrorLocked : isStarting(error);
-      if (once || !isTemporary) throw error;
+      // Undone: what was not committed when the signal closed the session.
+      if (signal.aborted) return status.position || undefined;
+      if (once || !(hasOpened ? isTransient(error) : isTransientAtStart(error))) throw error;
       failures += 1;
-      const wait = backoff(failures, patience);
+      const wait = backoff(failures, retryPolicy);
       options.onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
       await delay(wait, undefined, { signal }).catch(() => undefined);
     } finally {
@@ -58,95 +64,116 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
   }
 }
 
+/** Conflicts of transactions, and locks that were not granted in time (PostgreSQL, appendix A). */
+const CONFLICT = /^(?:40|55P03)/;
+
+/** After a lost connection, the lock may still be held by the session before. */
+function isTransient(error: unknown): boolean {
+  return isDatabaseUnavailable(error) || error instanceof MirrorLocked || CONFLICT.test(sqlState(error));
+}
+
 /** A wrong role, password or database is a configuration error; an unreachable address may be a server that is starting. */
-function isStarting(error: unknown): boolean {
+function isTransientAtStart(error: unknown): boolean {
   return isDatabaseUnavailable(error) && !/^(?:28|3D)/.test(sqlState(error));
 }
 
-/** How the feed writes a time. */
-const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
-
 /** Keeps a mirror on one session of its database. @param onStored - called after each commit */
-async function keep(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
-  const { baseUrl, schema, signal, once, status, onBegun, onRefused } = options;
-  const state = await store.readState();
-  if (state !== undefined && state.baseUrl !== baseUrl) {
+async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
+  const { baseUrl, schema, signal, status, onLoaded, onFollowing, onRefused } = options;
+  const saved = await store.readState();
+  if (saved !== undefined && saved.baseUrl !== baseUrl) {
     throw new OperatorError(
-      `The schema ${schema} holds a mirror of ${state.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
+      `The schema ${schema} holds a mirror of ${saved.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
         `has moved, change base_url in the table ${schema}.state.`,
     );
   }
-  let position = state?.position;
+  let position = saved?.position;
   for (;;) {
     if (position === undefined) {
-      status.phase = 'copying';
-      const beginning = await begin(store, options);
-      ({ position } = beginning);
-      status.copies += 1;
-      onBegun(beginning);
-    } else {
-      onBegun({ position });
+      status.state = 'copying';
+      const loaded = await loadCatalogue(store, options);
+      ({ position } = loaded);
+      status.loaded();
+      onLoaded(loaded);
     }
+    onFollowing(position);
     status.position = position;
+    let requestedAt = 0;
     try {
-      return await follow({ ...options, ...pages(store, options, onStored), since: position, once, signal });
+      return await follow({
+        ...options,
+        since: position,
+        signal,
+        readPage(since, pageSignal) {
+          requestedAt = Date.now();
+          return options.readPage(since, pageSignal);
+        },
+        async store({ data, meta: { next_since: next, has_more: hasMore } }, since) {
+          if (data.length > 0 || next !== since) await store.savePage(data, since, next);
+          else await store.requirePosition(since);
+          position = next;
+          status.stored(data.length, next, hasMore, requestedAt);
+          onStored();
+        },
+      });
     } catch (error) {
-      if (!(error instanceof PositionRefused)) throw error;
-      onRefused(status.position);
-      position = undefined;
+      if (error instanceof PositionMoved) {
+        position = (await store.readState())?.position;
+      } else if (error instanceof PositionRefused) {
+        onRefused(position);
+        position = undefined;
+      } else {
+        throw error;
+      }
     }
   }
 }
 
-/** The parts of a follower that store pages. */
-function pages(store: MirrorStore, { readPage, status }: MirrorOptions, onStored: () => void) {
-  let entries: readonly Entry[] = [];
-  let hasMore = true;
-  let requestedAt = 0;
-  let saved: number | undefined;
-  return {
-    async readPage(since: number, signal: AbortSignal): Promise<PollResult> {
-      requestedAt = Date.now();
-      const result = await readPage(since, signal);
-      if (result.kind === 'page') ({ has_more: hasMore } = result.page.meta);
-      return result;
-    },
-    deliver(page: { readonly data: readonly Entry[] }): Promise<void> {
-      entries = page.data;
-      return Promise.resolve();
-    },
-    async save(next: number): Promise<void> {
-      if (entries.length > 0 || next !== saved) await store.savePage(entries, next);
-      else await store.ping();
-      saved = next;
-      status.stored(entries.length, next, hasMore, requestedAt);
-      entries = [];
-      onStored();
-    },
-  };
+/** @throws TemporaryFailure for what the contract does not allow, since the service may be repaired */
+function requireEntries(result: PollResult): PollResult {
+  if (result.page.data.every(isEntry)) return result;
+  throw new TemporaryFailure('The response has an entry that is not a title');
 }
 
-function requireEntries(result: PollResult): PollResult {
-  if (result.kind === 'failure' || result.page.data.every(isEntry)) return result;
-  return { kind: 'failure', reason: 'The response has an entry that is not a title' };
-}
+/** How the contract writes a time and an id. */
+const STAMP = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** What PostgreSQL does not store: a zero byte, and half of a surrogate pair. */
+const UNSTORABLE = /[\0\p{Cs}]/u;
 
 /** @returns whether a value of a page is an entry that a mirror can store */
-function isEntry(entry: Partial<Record<keyof Entry, unknown>>): boolean {
+function isEntry({
+  svc_id,
+  media_type,
+  title,
+  updated_at,
+  has_bundles,
+}: Partial<Record<keyof Entry, unknown>>): boolean {
   return (
-    [entry.svc_id, entry.media_type, entry.title].every((text) => typeof text === 'string' && !text.includes('\0')) &&
-    typeof entry.updated_at === 'string' &&
-    STAMP.test(entry.updated_at) &&
-    !Number.isNaN(Date.parse(entry.updated_at)) &&
-    typeof entry.has_bundles === 'boolean'
+    isMatch(ID, svc_id) &&
+    [media_type, title].every((text) => typeof text === 'string' && !UNSTORABLE.test(text)) &&
+    isMatch(STAMP, updated_at) &&
+    isDate(updated_at) &&
+    typeof has_bundles === 'boolean'
   );
+}
+
+function isMatch(pattern: RegExp, value: unknown): value is string {
+  return typeof value === 'string' && pattern.test(value);
+}
+
+/** @returns false for the 30th of February, which Date.parse() takes for a day in March */
+function isDate(stamp: string): boolean {
+  const time = Date.parse(stamp);
+  return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === stamp.slice(0, 10);
 }
 
 /**
  * A position in the future is one of a service that was restored and whose feed was not restarted yet. Once it is, the
  * position is refused as too old.
  */
-function retryIfAhead(error: unknown): PollResult {
+function retryIfAhead(error: unknown): never {
   if (!(error instanceof PositionRefused) || error.code !== 'invalid_since') throw error;
-  return { kind: 'failure', reason: error.message.replace(/\.$/, '') };
+  throw new TemporaryFailure(asClause(error));
 }

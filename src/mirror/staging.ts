@@ -3,8 +3,10 @@ import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
 import { fileOf, type Manifest } from '../copies/manifest.js';
 import { sqlState } from '../platform/postgres/errors.js';
-import { CopyUnavailable, CopyUnusable, type CopySource } from './copy-source.js';
-import { CONTENT, ENTRY, TITLE_COLUMNS, type MirrorStore } from './store.js';
+import { OperatorError } from '../errors.js';
+import type { RetryOptions } from '../follower/retry.js';
+import { CopyUnusable, type CopySource } from './copy-source.js';
+import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS, type MirrorStore, type SavedState } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
 export const STAGING = 'pg_temp.staged';
@@ -12,11 +14,11 @@ export const STAGING = 'pg_temp.staged';
 /** In what way a row of a mirror differs from the staged one. */
 export const FAULTS = ['missing', 'changed', 'stamp', 'extra'] as const;
 
-/** A difference that is not a fault: one side is further in the feed. */
-type Progress = 'newer' | 'ahead';
+/** What is no fault: one side is further in the feed. */
+type Lead = 'newer' | 'ahead';
 
 /** How many rows differ in each way. */
-export type Differences = Readonly<Record<(typeof FAULTS)[number] | Progress, number>>;
+export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | Lead, number>>;
 
 /** Called while rows arrive. */
 export type OnProgress = (progress: {
@@ -28,8 +30,8 @@ export type OnProgress = (progress: {
   readonly total: number | undefined;
 }) => void;
 
-/** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete or repeated. */
-const INVALID_DATA = /^2[23]/;
+/** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete, repeated or too long. */
+const INVALID_DATA = /^(?:2[23]|54000)/;
 
 /** Creates an empty staging table. */
 export async function createStaging({ session }: MirrorStore): Promise<void> {
@@ -41,20 +43,20 @@ export async function createStaging({ session }: MirrorStore): Promise<void> {
 /**
  * Loads the titles of a copy into the staging table of the session, and requires that they are what the manifest says.
  *
- * @throws CopyUnusable when they are not; CopyUnavailable; DatabaseUnavailable
+ * @throws CopyUnusable when they are not; as CopySource.readTitles() does; DatabaseUnavailable
  */
 export async function stageCopy(
   store: MirrorStore,
   manifest: Manifest,
   source: CopySource,
-  signal: AbortSignal,
+  retry: RetryOptions,
   onProgress: OnProgress = () => undefined,
 ): Promise<void> {
   const { session } = store;
   const { name, bytes: total, rows: expected } = fileOf(manifest, 'titles');
   async function* compressed(): AsyncGenerator<Buffer> {
     let bytes = 0;
-    for await (const piece of source.readTitles(manifest, signal)) {
+    for await (const piece of source.readTitles(manifest, retry)) {
       yield piece;
       bytes += piece.length;
       onProgress({ phase: 'reading', rows: Math.floor((expected * bytes) / total), bytes, total });
@@ -77,7 +79,7 @@ export async function stageCopy(
     }
     await session.query('drop table pg_temp.lines');
   } catch (error) {
-    if (error instanceof CopyUnusable || error instanceof CopyUnavailable) throw error;
+    if (error instanceof OperatorError) throw error;
     const { message, code } = error as NodeJS.ErrnoException;
     if (INVALID_DATA.test(sqlState(error)) || code?.startsWith('Z_')) {
       throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
@@ -89,16 +91,18 @@ export async function stageCopy(
 /**
  * Finds the rows that differ from the staged ones, in a transaction: a table of the session keeps them until its end.
  *
- * @param copied - the position of the staged rows, in seconds
- * @param reached - the position of the mirror. A row with a stamp between the two is newer than the copy, and one with a
- *   later stamp is still ahead of the mirror. Without both, every row that differs is a fault.
+ * @param copied - the position of the staged rows, in seconds. Without it, every row that differs is a fault
+ * @param position - that of the mirror: staged rows with later stamps are still ahead of it
+ * @param reached - its furthest one: its rows with stamps between `copied` and this are newer than the staged ones
  */
 export async function findDifferences(
   { session, schema }: MirrorStore,
   copied?: number,
-  reached?: number,
-): Promise<Differences> {
-  const content = (table: string): string => CONTENT.map((name) => `${table}.${name}`).join(', ');
+  { position, reached }: Partial<Pick<SavedState, 'position' | 'reached'>> = {},
+): Promise<RowCounts> {
+  // A collation of the owner's may take different texts for equal.
+  const content = (table: string): string =>
+    CONTENT.map((name) => `${table}.${name}${TEXTS.includes(name) ? ' collate "C"' : ''}`).join(', ');
   const time = (seconds = Infinity): string =>
     seconds === Infinity
       ? "'infinity'"
@@ -110,7 +114,7 @@ export async function findDifferences(
      select svc_id, case
               when t.updated_at > ${time(copied)} and t.updated_at <= ${time(reached)}
                 and coalesce(s.updated_at < t.updated_at, true) then 'newer'
-              when s.updated_at > ${time(reached)} and coalesce(t.updated_at < s.updated_at, true) then 'ahead'
+              when s.updated_at > ${time(position)} and coalesce(t.updated_at < s.updated_at, true) then 'ahead'
               when t.updated_at is null then 'missing'
               when s.updated_at is null then 'extra'
               when s.updated_at = t.updated_at then 'changed'
@@ -120,7 +124,7 @@ export async function findDifferences(
       where (${content('s')}) is distinct from (${content('t')});
      analyze pg_temp.differences`,
   );
-  const { rows } = await session.query<{ difference: keyof Differences; rows: number }>(
+  const { rows } = await session.query<{ difference: keyof RowCounts; rows: number }>(
     'select difference, count(*) as rows from pg_temp.differences group by difference',
   );
   const counts = { missing: 0, changed: 0, stamp: 0, extra: 0, newer: 0, ahead: 0 };
@@ -132,12 +136,12 @@ export async function findDifferences(
 export async function correctFaults({ session, schema }: MirrorStore): Promise<void> {
   const content = CONTENT.join(', ');
   await session.query(
-    `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and difference = 'extra';
+    `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
      update ${schema}.titles t set (${content}) = (${CONTENT.map((name) => `s.${name}`).join(', ')})
        from ${STAGING} s join pg_temp.differences d using (svc_id)
-      where s.svc_id = t.svc_id and difference in ('changed', 'stamp');
+      where s.svc_id = t.svc_id and d.difference in ('changed', 'stamp');
      insert into ${schema}.titles (svc_id, ${content})
      select svc_id, ${content} from ${STAGING} s join pg_temp.differences d using (svc_id)
-      where difference = 'missing' order by svc_id`,
+      where d.difference = 'missing' order by svc_id`,
   );
 }

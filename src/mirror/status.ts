@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Metrics } from '../platform/telemetry/metrics.js';
+import type { SavedState } from './store.js';
 
 const STATES = ['starting', 'copying', 'following', 'failing'] as const;
 
 /** What a mirror is doing. */
-export type MirrorPhase = (typeof STATES)[number];
+export type MirrorState = (typeof STATES)[number];
 
 /** A mirror is not ready once it was last up to date so long ago, in milliseconds. */
 const READY_WITHIN_MS = 300_000;
@@ -12,16 +13,16 @@ const READY_WITHIN_MS = 300_000;
 /** The state of a running mirror, as metrics and as readiness. */
 export class MirrorStatus {
   readonly metrics = new Metrics();
-  phase: MirrorPhase = 'starting';
+  state: MirrorState = 'starting';
   /** The mirror's position, in seconds. */
   position = 0;
-  copies = 0;
   /** The result of the last comparison with a copy; undefined before it. */
-  verification: { readonly differences: number; readonly at: number } | undefined;
+  verification: SavedState['verified'];
   #currentAt: number | undefined;
   #backlog = 0;
   #failures = 0;
   #entries = 0;
+  #copies = 0;
 
   constructor() {
     const { metrics } = this;
@@ -51,7 +52,7 @@ export class MirrorStatus {
       name: 'catalog_mirror_state',
       help: 'What the mirror is doing: 1 for its state, 0 for the others.',
       labels: ['state'],
-      read: () => STATES.map((state) => ({ labels: { state }, value: Number(state === this.phase) })),
+      read: () => STATES.map((state) => ({ labels: { state }, value: Number(state === this.state) })),
     });
     counter('entries', 'Entries of the feed that were stored.', () => this.#entries);
     counter(
@@ -59,19 +60,24 @@ export class MirrorStatus {
       'Requests to the service, or to the database, that failed and were repeated.',
       () => this.#failures,
     );
-    counter('copies', 'Copies of the whole catalogue that were taken.', () => this.copies);
+    counter('copies', 'Copies of the whole catalogue that were taken.', () => this.#copies);
     metrics.addProcess();
   }
 
   /** Notes a failure that is followed by another attempt. */
   failed(): void {
-    this.phase = 'failing';
+    this.state = 'failing';
     this.#failures += 1;
+  }
+
+  /** Notes that the whole catalogue was loaded. */
+  loaded(): void {
+    this.#copies += 1;
   }
 
   /** Notes a stored page. @param requestedAt - milliseconds since 1970 */
   stored(entries: number, position: number, hasMore: boolean, requestedAt: number): void {
-    this.phase = 'following';
+    this.state = 'following';
     this.#entries += entries;
     this.position = position;
     this.#backlog += entries;
@@ -98,7 +104,7 @@ export class MirrorStatus {
     response.setHeader('Content-Type', 'application/json');
     const lag = this.lagSeconds();
     const body = isKnown
-      ? { status: isReady ? 'ready' : 'not ready', state: this.phase, lag_seconds: lag && Math.round(lag) }
+      ? { status: isReady ? 'ready' : 'not ready', state: this.state, lag_seconds: lag && Math.round(lag) }
       : { status: 404, title: 'This address has only /metrics and /readyz.' };
     response.end(`${JSON.stringify(body)}\n`);
   }

@@ -1,9 +1,12 @@
 import pg from 'pg';
 import { OperatorError } from '../errors.js';
-import { openConnection, type Connection } from '../platform/postgres/connection.js';
-import { withTimeout } from '../platform/async/with-timeout.js';
-import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../platform/postgres/errors.js';
 import type { ChangesPage } from '../follower/client.js';
+import { withTimeout } from '../platform/async/with-timeout.js';
+import { openConnection, type Connection } from '../platform/postgres/connection.js';
+import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../platform/postgres/errors.js';
+
+/** The schema and the tables that are there, by their names. */
+type Found = Partial<Record<'schema' | 'state' | 'titles', string | null>>;
 
 /** A title as the feed has it. */
 export type Entry = ChangesPage['data'][number];
@@ -15,11 +18,14 @@ export interface StoreOptions {
   readonly schema: string;
 }
 
-/** What a mirror holds, and how far it is. Positions are in seconds. */
-export interface MirrorState {
+/** Which service a mirror is of, and how far it is. Positions are in seconds. */
+export interface SavedState {
   readonly baseUrl: string;
+  /** Where it follows the feed from. */
   readonly position: number;
-  /** The position of the copy that it began with, or where it began to follow the feed. */
+  /** The furthest position, which is later than `position` after a repair. */
+  readonly reached: number;
+  /** The position of what it has loaded: from there, it has followed the feed. */
   readonly copyPosition: number;
   /** The last comparison with a copy, and how many rows differed. */
   readonly verified: { readonly copyOf: string; readonly at: number; readonly differences: number } | undefined;
@@ -28,116 +34,156 @@ export interface MirrorState {
 /** Another session has the lock of the schema. */
 export class MirrorLocked extends OperatorError {}
 
-/** The columns of the titles, as SQL. */
-export const TITLE_COLUMNS = `
-  svc_id text collate "C" primary key,
-  media_type text not null,
-  title text not null,
-  updated_at timestamptz not null,
-  has_bundles boolean not null`;
+/** Another session has changed the position, as a repair does. */
+export class PositionMoved extends OperatorError {}
+
+/** The columns of the titles besides the key, with their types. */
+const CONTENT_TYPES = { media_type: 'text', title: 'text', updated_at: 'timestamptz', has_bundles: 'boolean' };
+export const CONTENT = Object.keys(CONTENT_TYPES);
+
+/** Those of them that are text. */
+export const TEXTS: readonly string[] = Object.entries(CONTENT_TYPES).flatMap(([name, type]) =>
+  type === 'text' ? [name] : [],
+);
+
+const typed = (constraint: string): string =>
+  Object.entries(CONTENT_TYPES)
+    .map(([name, type]) => `, ${name} ${type}${constraint}`)
+    .join('');
+
+/** The columns of a table of titles, as SQL. */
+export const TITLE_COLUMNS = `svc_id text collate "C" primary key${typed(' not null')}`;
+
+/** The fields of an entry with their types, in the order of the columns. */
+export const ENTRY = `svc_id text${typed('')}`;
 
 /** Limits that a role or a database may have, and which bulk work exceeds. Not every version has each. */
-const UNLIMITED = ['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'];
+const UNLIMITED = [
+  'statement_timeout',
+  'idle_in_transaction_session_timeout',
+  'idle_session_timeout',
+  'transaction_timeout',
+];
 
 /** Bound on a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** Bound on a query that needs no work, in milliseconds. */
-const PING_TIMEOUT_MS = 10_000;
-
-/** Bound on writing a page, in milliseconds. A repair in another session may hold the lock. */
-const PAGE_TIMEOUT_MS = 120_000;
+const QUERY_TIMEOUT_MS = 10_000;
 
 /** Bound on the wait for another mirror that is ending, in milliseconds. */
 const MIRROR_LOCK_MS = 5_000;
 
-/** Bound on any other lock, in milliseconds, such as that of a migration of the operator's own. */
+/** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
 const LOCK_TIMEOUT_MS = 600_000;
+
+/** Bound on a small change, in milliseconds. A repair in another session may hold the lock. */
+const CHANGE_TIMEOUT_MS = 120_000;
 
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
 const LOCK_CLASS = 0x6d697272;
 
-/** All columns of the titles but the key. */
-export const CONTENT = ['media_type', 'title', 'updated_at', 'has_bundles'] as const;
+/** Encodings that hold any title as it is. */
+const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
-/** The fields of an entry with their types, in the order of the columns. */
-export const ENTRY = 'svc_id text, media_type text, title text, updated_at timestamptz, has_bundles boolean';
-
-/** The tables of a mirror, in one session of its database. All changes are transactions of rows and position together. */
+/**
+ * The tables of a mirror, in one session of its database. All changes are transactions of rows and position together. When
+ * the signal is aborted, the session is closed at once, which undoes what is not committed.
+ */
 export class MirrorStore {
   /** As SQL. */
   readonly schema: string;
 
   private constructor(
     readonly session: Connection,
-    schema: string,
+    private readonly name: string,
+    private readonly signal: AbortSignal,
   ) {
-    this.schema = pg.escapeIdentifier(schema);
+    this.schema = pg.escapeIdentifier(name);
+    signal.addEventListener('abort', this.close, { once: true });
   }
 
   /**
    * Opens the tables, and creates them where they are missing.
    *
    * @param isMirror - takes the lock that one mirror at a time has; the session keeps it
-   * @throws OperatorError when another mirror has the lock; DatabaseUnavailable, or the database's error
+   * @throws MirrorLocked, OperatorError, DatabaseUnavailable, the database's error, or the signal's reason
    */
-  static async open({ databaseUrl, schema }: StoreOptions, isMirror: boolean): Promise<MirrorStore> {
-    const session = await openConnection({
-      address: databaseUrl,
-      applicationName: isMirror ? 'catalog mirror' : 'catalog mirror verify',
-      acquireTimeoutMs: CONNECT_TIMEOUT_MS,
-      statementTimeoutMs: 0,
-    });
+  static async open(
+    { databaseUrl, schema }: StoreOptions,
+    isMirror: boolean,
+    signal: AbortSignal,
+  ): Promise<MirrorStore> {
+    const session = await connect(databaseUrl, isMirror ? 'catalog mirror' : 'catalog mirror verify', signal);
+    const store = new MirrorStore(session, schema, signal);
     try {
-      const store = new MirrorStore(session, schema);
-      await store.#setUp();
-      if (isMirror) {
-        await store.#lock(schema);
-        await store.#createTables();
-      } else if (!(await store.#find()).tables) {
+      await store.#bounded(store.#setUp(), QUERY_TIMEOUT_MS);
+      if (isMirror) await store.#lock();
+      const found = await store.#bounded(store.#find(), QUERY_TIMEOUT_MS);
+      if (isMirror) await store.#bounded(store.#create(found), CHANGE_TIMEOUT_MS);
+      else if (!found.state) {
         throw new OperatorError(
           `The schema ${schema} of this database has no mirror. Create one with "catalog mirror".`,
         );
       }
       return store;
     } catch (error) {
-      session.destroy();
+      store.close();
       throw error;
     }
   }
 
   async #setUp(): Promise<void> {
-    await this.session.query("select set_config(name, '0', false) from pg_settings where name = any($1)", [UNLIMITED]);
-    // Ends the work, and with it the lock, of a mirror that is gone. Only Linux and BSD can do so.
+    const { rows } = await this.session.query<{ encoding: string }>(
+      `select current_setting('server_encoding') as encoding, set_config(name, '0', false)
+         from pg_settings where name = any($1)`,
+      [UNLIMITED],
+    );
+    const { encoding = '' } = rows[0] ?? {};
+    if (!ENCODINGS.includes(encoding)) {
+      throw new OperatorError(
+        `The mirror's database has the encoding ${encoding}, which cannot hold every title. Use one with UTF8.`,
+      );
+    }
+    // A policy that hides rows would look like missing ones.
+    await this.session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}; set row_security = off`);
+    // Ends the work, and with it the lock, of a mirror that is gone. Not every system supports it.
     await this.session.query("set client_connection_check_interval = '1s'").catch(() => undefined);
   }
 
   /** @throws MirrorLocked when another mirror writes this schema */
-  async #lock(schema: string): Promise<void> {
+  async #lock(): Promise<void> {
     try {
       await this.session.query(`set lock_timeout = ${MIRROR_LOCK_MS}`);
-      await this.session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, schema]);
+      const locked = this.session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, this.name]);
+      await this.#bounded(locked, MIRROR_LOCK_MS + QUERY_TIMEOUT_MS);
       await this.session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
     } catch (error) {
       if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-      throw new MirrorLocked(`Another mirror is writing to the schema ${schema}. Stop it, or choose another --schema.`);
+      throw new MirrorLocked(
+        `Another mirror is writing to the schema ${this.name}. Stop it, or choose another --schema.`,
+      );
     }
   }
 
   /** Looks for the schema and the tables. */
-  async #find(): Promise<Partial<Record<'schema' | 'tables', string | null>>> {
-    const { rows } = await this.session.query<Record<'schema' | 'tables', string | null>>(
-      'select to_regnamespace($1)::text as schema, to_regclass($2)::text as tables',
-      [this.schema, `${this.schema}.state`],
+  async #find(): Promise<Found> {
+    const { rows } = await this.session.query<Required<Found>>(
+      'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
+      [this.schema, `${this.schema}.state`, `${this.schema}.titles`],
     );
     return rows[0] ?? {};
   }
 
   /** Creates what is missing, so that a role without the privilege to create can use existing tables. */
-  async #createTables(): Promise<void> {
-    const found = await this.#find();
-    if (found.tables) return;
-    if (!found.schema) await this.session.query(`create schema ${this.schema}`);
+  async #create({ schema, state, titles }: Found): Promise<void> {
+    if (state) return;
+    if (titles) {
+      throw new OperatorError(
+        `The schema ${this.name} has a table titles that is not a mirror's. Choose another --schema.`,
+      );
+    }
+    if (!schema) await this.session.query(`create schema ${this.schema}`);
     // Several statements in one query are one transaction.
     await this.session.query(`
       create table ${this.schema}.titles (${TITLE_COLUMNS});
@@ -145,9 +191,8 @@ export class MirrorStore {
         singleton boolean primary key default true check (singleton),
         base_url text not null,
         position numeric(16, 6) not null,
+        reached numeric(16, 6) not null,
         copy_position numeric(16, 6) not null,
-        copied_at timestamptz not null default now(),
-        followed_at timestamptz not null default now(),
         verified_copy timestamptz,
         verified_at timestamptz,
         differences bigint
@@ -156,15 +201,19 @@ export class MirrorStore {
   }
 
   /** @returns undefined before the first copy is complete */
-  async readState(): Promise<MirrorState | undefined> {
-    const { rows } = await this.session.query<Record<string, string | null>>(
-      `select base_url, position, copy_position, verified_copy, verified_at, differences from ${this.schema}.state`,
+  async readState(): Promise<SavedState | undefined> {
+    const { rows } = await this.#bounded(
+      this.session.query<Record<string, string | null>>(
+        `select base_url, position, reached, copy_position, verified_copy, verified_at, differences from ${this.schema}.state`,
+      ),
+      QUERY_TIMEOUT_MS,
     );
     const [row] = rows;
     if (row === undefined) return undefined;
     return {
       baseUrl: row.base_url ?? '',
       position: Number(row.position),
+      reached: Number(row.reached),
       copyPosition: Number(row.copy_position),
       verified: row.verified_copy
         ? {
@@ -176,33 +225,54 @@ export class MirrorStore {
     };
   }
 
-  /** Commits the entries of a page and the position after it. */
-  async savePage(entries: readonly Entry[], position: number): Promise<void> {
+  /**
+   * Commits the entries of a page and the position after it.
+   *
+   * @param from - the position that the page was read from, in seconds
+   * @param position - the position after it, in seconds
+   * @throws PositionMoved, DatabaseUnavailable, or the database's error
+   */
+  async savePage(entries: readonly Entry[], from: number, position: number): Promise<void> {
     const save = async (): Promise<void> => {
       if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
-      await this.session.query(`update ${this.schema}.state set position = $1, followed_at = clock_timestamp()`, [
-        position.toFixed(6),
-      ]);
+      const { rowCount } = await this.session.query(
+        `update ${this.schema}.state set position = $2, reached = greatest(reached, $2) where position = $1`,
+        [from.toFixed(6), position.toFixed(6)],
+      );
+      if (rowCount === 0) throw new PositionMoved("The mirror's position was changed.");
     };
-    await this.#bounded(this.transaction('write', save), PAGE_TIMEOUT_MS);
+    await this.#bounded(this.transaction('write', save), CHANGE_TIMEOUT_MS);
   }
 
-  /** Requires that the session still works. @throws DatabaseUnavailable, or the database's error */
-  async ping(): Promise<void> {
-    await this.#bounded(this.session.query('select'), PING_TIMEOUT_MS);
+  /** Requires that the mirror is still at a position, in seconds. @throws as savePage() does */
+  async requirePosition(position: number): Promise<void> {
+    const saved = await this.readState();
+    if (saved?.position.toFixed(6) !== position.toFixed(6))
+      throw new PositionMoved("The mirror's position was changed.");
   }
 
-  /** Records the result of a comparison with a copy. */
-  async saveVerification(copyOf: string, differences: number): Promise<void> {
-    await this.session.query(
-      `update ${this.schema}.state set verified_copy = $1, verified_at = now(), differences = $2`,
-      [copyOf, differences],
+  /**
+   * Records the result of a comparison with a copy.
+   *
+   * @param copyPosition - the position of what the mirror had loaded then, in seconds
+   * @returns false if the mirror has loaded another copy since: the result is no longer about it
+   * @throws as savePage() does
+   */
+  async saveVerification(copyOf: string, copyPosition: number, differences: number): Promise<boolean> {
+    const saving = this.transaction('write', () =>
+      this.session.query(
+        `update ${this.schema}.state set verified_copy = $1, verified_at = now(), differences = $3 where copy_position = $2`,
+        [copyOf, copyPosition.toFixed(6), differences],
+      ),
     );
+    const { rowCount } = await this.#bounded(saving, CHANGE_TIMEOUT_MS);
+    return rowCount === 1;
   }
 
+  /** Bounds the wait for work that may be silent because the network has lost the connection. */
   async #bounded<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
     return withTimeout(work, timeoutMs, () => {
-      this.session.destroy();
+      this.close();
       return new DatabaseTimeout("the mirror's database did not answer in time");
     });
   }
@@ -210,13 +280,15 @@ export class MirrorStore {
   /**
    * Runs work in a transaction: one that sees a single moment, or one that writes. Writing transactions take turns, so
    * none meets rows that another has locked.
+   *
+   * @throws the error of the work, after a rollback
    */
   async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>): Promise<T> {
     try {
       await this.session.query(
         mode === 'read'
           ? 'begin isolation level repeatable read'
-          : `begin; lock table ${this.schema}.state in share row exclusive mode`,
+          : `begin isolation level read committed; lock table ${this.schema}.state in share row exclusive mode`,
       );
       const result = await work();
       await this.session.query('commit');
@@ -228,34 +300,61 @@ export class MirrorStore {
     }
   }
 
-  /** Runs work that the signal ends at once, by closing the session. What is not committed is undone. */
-  async interruptible<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const interrupt = (): void => this.close();
-    signal.addEventListener('abort', interrupt, { once: true });
-    try {
-      signal.throwIfAborted();
-      return await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      throw error;
-    } finally {
-      signal.removeEventListener('abort', interrupt);
-    }
-  }
-
   /** Closes the session, which ends its transaction and releases its lock. */
-  close(): void {
+  readonly close = (): void => {
+    this.signal.removeEventListener('abort', this.close);
     this.session.destroy();
-  }
+  };
 
-  /** Writes entries into a table like the titles, in place of earlier ones of the same titles. */
+  /**
+   * Writes entries into a table with the columns of the titles, in place of earlier ones of the same titles.
+   *
+   * @throws the database's error
+   */
   async upsert(table: string, entries: readonly Entry[]): Promise<void> {
+    const content = CONTENT.join(', ');
     await this.session.query(
-      `insert into ${table} select distinct on (svc_id) * from json_to_recordset($1) as entry(${ENTRY})
+      `insert into ${table} (svc_id, ${content})
+       select distinct on (svc_id) svc_id, ${content} from json_to_recordset($1) as entry(${ENTRY})
         order by svc_id, updated_at desc
-       on conflict (svc_id) do update
-          set (${CONTENT.join(', ')}) = (${CONTENT.map((name) => `excluded.${name}`).join(', ')})`,
+       on conflict (svc_id) do update set (${content}) = (${CONTENT.map((name) => `excluded.${name}`).join(', ')})`,
       [JSON.stringify(entries)],
     );
   }
+}
+
+/** @throws OperatorError for a URL that the driver cannot use; DatabaseUnavailable, the database's error, or the signal's reason */
+async function connect(databaseUrl: string, applicationName: string, signal: AbortSignal): Promise<Connection> {
+  signal.throwIfAborted();
+  const opening = openConnection({
+    address: databaseUrl,
+    applicationName,
+    acquireTimeoutMs: CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: 0,
+  }).catch((error: unknown) => {
+    if ((error as Error).message.includes('client password must be a string')) {
+      throw new OperatorError(
+        "The mirror's database asks for a password. Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.",
+        { cause: error },
+      );
+    }
+    // A part of the URL that cannot be decoded, or a file that it names and that cannot be read.
+    if (error instanceof URIError || (error as NodeJS.ErrnoException).syscall === 'open') {
+      throw new OperatorError(`The URL of the mirror's database cannot be used: ${(error as Error).message}.`, {
+        cause: error,
+      });
+    }
+    throw error;
+  });
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(signal.reason as Error);
+      void opening.then(
+        (session) => session.destroy(),
+        () => undefined,
+      );
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    void opening.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
 }

@@ -2,10 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../copies/manifest.js';
 import { OperatorError } from '../errors.js';
 import { showPosition } from '../follower/client.js';
-import type { CopySource } from './copy-source.js';
+import type { RetryOptions } from '../follower/retry.js';
+import { requireManifest, type CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy, type OnProgress } from './staging.js';
 import type { MirrorStatus } from './status.js';
-import { MirrorStore, type StoreOptions } from './store.js';
+import { MirrorStore, type SavedState, type StoreOptions } from './store.js';
 
 type Fault = (typeof FAULTS)[number];
 
@@ -13,6 +14,8 @@ type Fault = (typeof FAULTS)[number];
 export interface Comparison {
   /** When the copy was created. */
   readonly copyOf: string;
+  /** The position of what the mirror had loaded then, in seconds. */
+  readonly loadedPosition: number;
   /** Rows of the copy. */
   readonly copied: number;
   /** Rows of the mirror. */
@@ -42,56 +45,56 @@ const EVERY_MS = 600_000;
  * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer stamp.
  * The mirror must have no other row with a stamp up to the position of the copy. It may be written meanwhile.
  *
- * @param repairs - also takes the rows of the copy where they differ, in the same transaction. What the mirror has from
- *   later in the feed stays.
- * @throws OperatorError when the two cannot be compared; CopyUnavailable, CopyUnusable
+ * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from later
+ *   in the feed stays.
+ * @throws OperatorError when the two cannot be compared; as CopySource.readTitles() does; the database's error
  */
 export async function verify(
   store: MirrorStore,
   manifest: Manifest,
-  {
-    source,
-    signal,
-    repairs = false,
-    onProgress,
-  }: { source: CopySource; signal: AbortSignal; repairs?: boolean; onProgress?: OnProgress },
+  source: CopySource,
+  { repairs = false, onProgress, ...retry }: RetryOptions & { repairs?: boolean; onProgress?: OnProgress },
 ): Promise<Comparison> {
-  return store.interruptible(signal, async () => {
-    await requireComparable(store, manifest);
-    await stageCopy(store, manifest, source, signal, onProgress);
-    return store.transaction(repairs ? 'write' : 'read', async () => {
-      const { session, schema } = store;
-      // Once more: a mirror that is running may have taken another copy.
-      const reached = await requireComparable(store, manifest);
-      const { newer, ahead, ...faults } = await findDifferences(store, manifest.position, reached);
-      const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
-        `select svc_id as "svcId", difference as fault from pg_temp.differences
-          where difference = any($1) order by svc_id limit ${LISTED}`,
-        [FAULTS],
+  await requireComparable(store, manifest);
+  await stageCopy(store, manifest, source, retry, onProgress);
+  return store.transaction(repairs ? 'write' : 'read', async () => {
+    const { session, schema } = store;
+    // Once more: a mirror that is running may have loaded another copy.
+    const state = await requireComparable(store, manifest);
+    const { newer, ahead, ...faults } = await findDifferences(store, manifest.position, state);
+    const differences = FAULTS.reduce((sum, fault) => sum + faults[fault], 0);
+    const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
+      `select svc_id as "svcId", difference as fault from pg_temp.differences
+        where difference = any($1) order by svc_id limit ${LISTED}`,
+      [FAULTS],
+    );
+    const { rows: counted } = await session.query<{ mirrored: number }>(
+      `select count(*) as mirrored from ${schema}.titles`,
+    );
+    if (repairs) {
+      await correctFaults(store);
+      // What was wrong may have changed again after the copy: that part of the feed is read once more.
+      await session.query(
+        `update ${schema}.state set position = least(position, $1), verified_copy = $2, verified_at = now(), differences = 0`,
+        [(differences > 0 ? manifest : state).position.toFixed(6), manifest.created_at],
       );
-      const { rows: counted } = await session.query<{ mirrored: number }>(
-        `select count(*) as mirrored from ${schema}.titles`,
-      );
-      if (repairs) {
-        await correctFaults(store);
-        await store.saveVerification(manifest.created_at, 0);
-      }
-      return {
-        copyOf: manifest.created_at,
-        copied: fileOf(manifest, 'titles').rows,
-        mirrored: counted[0]?.mirrored ?? 0,
-        newer,
-        ahead,
-        differences: FAULTS.reduce((sum, fault) => sum + faults[fault], 0),
-        faults,
-        first,
-      };
-    });
+    }
+    return {
+      copyOf: manifest.created_at,
+      loadedPosition: state.copyPosition,
+      copied: fileOf(manifest, 'titles').rows,
+      mirrored: counted[0]?.mirrored ?? 0,
+      newer,
+      ahead,
+      differences,
+      faults,
+      first,
+    };
   });
 }
 
-/** @returns the mirror's position @throws OperatorError when the mirror has not begun, or began with a later copy */
-async function requireComparable(store: MirrorStore, manifest: Manifest): Promise<number> {
+/** @throws OperatorError when the mirror is empty, or has loaded a later copy */
+async function requireComparable(store: MirrorStore, manifest: Manifest): Promise<SavedState> {
   const state = await store.readState();
   if (state === undefined) throw new OperatorError('The mirror is empty: it has not finished loading its first copy.');
   if (state.baseUrl !== manifest.base_url) {
@@ -103,24 +106,28 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
         `${showPosition(state.copyPosition)}. Compare again once the operator of the service has published a newer one.`,
     );
   }
-  return state.position;
+  return state;
 }
 
-/** What comparing a running mirror with new copies needs. */
-export interface VerifyNewCopiesOptions {
+/** What comparing a mirror with new copies needs. */
+export interface VerifyNewCopiesOptions extends RetryOptions {
   readonly store: StoreOptions;
   readonly source: CopySource;
   readonly status: MirrorStatus;
-  readonly signal: AbortSignal;
   readonly print: (line: string) => void;
 }
 
 /** Compares a mirror with each new copy, once, until the signal is aborted. */
 export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<void> {
   const { signal, print } = options;
+  let printed: string | undefined;
+  const printOnce = (line: string): void => {
+    if (line !== printed) print(line);
+    printed = line;
+  };
   while (!signal.aborted) {
-    await verifyNewCopy(options).catch((error: unknown) => {
-      if (!signal.aborted) print(`The comparison with the newest copy failed: ${(error as Error).message}`);
+    await verifyNewCopy({ ...options, print: printOnce }).catch((error: unknown) => {
+      if (!signal.aborted) printOnce(`The comparison with the newest copy failed: ${(error as Error).message}`);
     });
     // Not what keeps the process: the mirror may have failed.
     await delay(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
@@ -128,30 +135,31 @@ export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<
 }
 
 /**
- * Compares a mirror with the newest copy, unless that was done before.
+ * Compares a mirror with the newest copy, unless that was done before, and prints the result.
  *
- * @returns how many rows differed; 0 when no copy is published
- * @throws OperatorError when the two cannot be compared; CopyUnavailable, CopyUnusable, or the database's error
+ * @returns how many rows differed
+ * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.readTitles() does; the
+ *   database's error
  */
-export async function verifyNewCopy({
-  store: options,
-  source,
-  status,
-  signal,
-  print,
-}: VerifyNewCopiesOptions): Promise<number> {
-  const manifest = await source.readManifest(signal);
-  if (manifest === undefined) return 0;
-  const store = await MirrorStore.open(options, false);
+export async function verifyNewCopy(options: VerifyNewCopiesOptions): Promise<number> {
+  const { source, status, signal, print } = options;
+  const manifest = await requireManifest(source, options);
+  const { created_at: copyOf } = manifest;
+  const store = await MirrorStore.open(options.store, false, signal);
   try {
-    const { verified } = (await store.readState()) ?? {};
-    status.verification = verified;
-    if (verified && Date.parse(verified.copyOf) === Date.parse(manifest.created_at)) return verified.differences;
-    const { differences, copyOf } = await verify(store, manifest, { source, signal });
-    await store.saveVerification(copyOf, differences);
-    status.verification = { differences, at: Date.now() };
-    print(`Compared with the copy of ${copyOf}: ${differences === 0 ? 'equal' : differs(differences)}.`);
-    return differences;
+    for (;;) {
+      status.verification = (await store.readState())?.verified;
+      const { verification } = status;
+      if (verification && Date.parse(verification.copyOf) === Date.parse(copyOf)) {
+        const { differences, at } = verification;
+        const result = differences === 0 ? 'equal' : differs(differences);
+        print(`Compared with the copy of ${copyOf} at ${new Date(at).toISOString()}: ${result}.`);
+        return differences;
+      }
+      const { differences, loadedPosition } = await verify(store, manifest, source, options);
+      // Again, if the mirror has loaded another copy meanwhile.
+      await store.saveVerification(copyOf, loadedPosition, differences);
+    }
   } finally {
     store.close();
   }

@@ -34,7 +34,7 @@ describe('the database of a mirror', () => {
       .pluck<unknown[]>('pid');
   }
 
-  it('continues after its database has ended the connection, and names it where it cannot connect', async () => {
+  it('a mirror continues after its database has ended the connection, and names the database that it cannot reach', async () => {
     await addTitles(service.db, 3);
     const program = await start();
     await mirror.db.raw(END_MIRRORS);
@@ -52,7 +52,7 @@ describe('the database of a mirror', () => {
     );
   });
 
-  it('refuses to write a schema that another mirror writes', async () => {
+  it('a mirror refuses a schema that another mirror is writing to', async () => {
     await addTitles(service.db, 3);
     const ending = new AbortController();
     const running = world.keep(ending.signal, { intervalMs: 1_000 });
@@ -68,7 +68,7 @@ describe('the database of a mirror', () => {
     await running;
   });
 
-  it('continues when the lock is still held by a session before it', async () => {
+  it('a mirror waits for the lock of its previous session after a lost connection', async () => {
     await addTitles(service.db, 3);
     const ending = new AbortController();
     const failures: string[] = [];
@@ -87,7 +87,7 @@ describe('the database of a mirror', () => {
     await running;
   });
 
-  it('can be started again at once after a kill, although its transaction waits for a lock', async () => {
+  it('a mirror can be started again at once after a kill, although its transaction waits for a lock', async () => {
     await addTitles(service.db, 3);
     const program = await start();
     let again: ReturnType<typeof world.run> | undefined;
@@ -106,7 +106,90 @@ describe('the database of a mirror', () => {
     await world.requireEqual();
   });
 
-  it('ends at once on SIGTERM while the merge of a copy waits for a lock, and merges it next time', async () => {
+  /** What a mirror is doing when it waits for a lock that its owner holds. */
+  const WAITING: Readonly<Record<string, { readonly lock: string; readonly args: readonly string[] }>> = {
+    'it stores a page': { lock: 'lock table catalog_mirror.titles in share mode', args: [] },
+    'it starts': { lock: 'lock table catalog_mirror.state in access exclusive mode', args: [] },
+    'it compares': { lock: 'lock table catalog_mirror.state in share mode', args: ['--verify'] },
+  };
+
+  for (const [what, { lock, args }] of Object.entries(WAITING)) {
+    it(`a mirror ends at once on SIGTERM while it waits for a lock because ${what}`, async () => {
+      await addTitles(service.db, 3);
+      await host.publish(service);
+      await succeed();
+      await mirror.db.transaction(async (transaction) => {
+        await transaction.raw(lock);
+        await addTitles(service.db, args.length === 0 ? 3 : 0, 'later');
+        const program = world.startUnawaited('--interval', '60', ...args);
+        await eventually('it waits', async () => (await waiting()).length > 0);
+        program.child.kill('SIGTERM');
+        assert.equal((await program.ended).code, 0);
+      });
+    });
+  }
+
+  for (const [code, what] of [
+    ['40P01', 'a deadlock'],
+    ['40001', 'a conflict of transactions'],
+    ['55P03', 'a lock that is not granted in time'],
+  ] as const) {
+    it(`a mirror tries again after ${what}`, async () => {
+      await addTitles(service.db, 3);
+      const ending = new AbortController();
+      const failures: string[] = [];
+      const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+      await eventually('the mirror has everything', world.isEqual);
+      await mirror.db.raw(`
+        create sequence catalog_mirror.tries;
+        create function catalog_mirror.fail_once() returns trigger language plpgsql as $$ begin
+          if nextval('catalog_mirror.tries') = 1 then raise 'busy' using errcode = '${code}'; end if;
+          return null;
+        end $$;
+        create trigger fail_once before update on catalog_mirror.state execute function catalog_mirror.fail_once()`);
+      await addTitles(service.db, 3, 'later');
+      await eventually('the mirror has everything', world.isEqual);
+      assert.deepEqual(failures, ["The mirror's database cannot be used: busy"]);
+      ending.abort();
+      await running;
+    });
+  }
+
+  it('a mirror stores each field in its column, in whatever order its owner has arranged them', async () => {
+    await addTitles(service.db, 3);
+    await succeed();
+    await mirror.db.raw(`
+      alter table catalog_mirror.titles rename to former;
+      create table catalog_mirror.titles as select title, media_type, has_bundles, updated_at, svc_id from catalog_mirror.former;
+      drop table catalog_mirror.former;
+      alter table catalog_mirror.titles add primary key (svc_id)`);
+    await addTitles(service.db, 3, 'later');
+    await succeed();
+    await world.requireEqual();
+  });
+
+  it('a mirror refuses a schema with a table of another program, and a database that cannot hold every title', async () => {
+    await addTitles(service.db, 3);
+    await mirror.db.raw('create schema other; create table other.titles (id int)');
+    assert.match(await fail('--schema', 'other'), /The schema other has a table titles that is not a mirror's\./);
+    await mirror.db.raw('drop schema other cascade');
+    await mirror.db.raw(
+      "create database latin1 template template0 encoding 'LATIN1' locale_provider 'libc' lc_collate 'C' lc_ctype 'C'",
+    );
+    try {
+      const url = new URL(mirror.url);
+      url.pathname = '/latin1';
+      const { stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
+      assert.match(
+        stderr,
+        /The mirror's database has the encoding LATIN1, which cannot hold every title\. Use one with/,
+      );
+    } finally {
+      await mirror.db.raw('drop database latin1 with (force)');
+    }
+  });
+
+  it('a mirror ends at once on SIGTERM while the merge of a copy waits for a lock, and merges it next time', async () => {
     await addTitles(service.db, 3);
     await host.publish(service);
     await succeed();
@@ -123,17 +206,17 @@ describe('the database of a mirror', () => {
     await world.requireEqual();
   });
 
-  it('loads copies whatever limits its role has for statements', async () => {
+  it('a mirror loads copies whatever limits its role has for statements and sessions', async () => {
     await addTitles(service.db, 12_000);
     await host.publish(service);
     const url = new URL(mirror.url);
-    url.searchParams.set('options', '-c statement_timeout=20');
+    url.searchParams.set('options', '-c statement_timeout=20 -c idle_session_timeout=50');
     const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
     assert.equal(code, 0, stderr);
     await world.requireEqual();
   });
 
-  it('ends at once where its role or its database does not exist', async () => {
+  it('a mirror ends at once if its role or its database does not exist', async () => {
     const url = new URL(mirror.url);
     url.pathname = '/nowhere';
     const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href });
@@ -141,7 +224,7 @@ describe('the database of a mirror', () => {
     assert.match(stderr, /The mirror's database cannot be reached: database "nowhere" does not exist\. Check MIRROR_/);
   });
 
-  it('names the constraint of the owner that refuses a change', async () => {
+  it('a mirror names the constraint of its owner that rejects a change', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
     await addTitles(service.db, 4, 'later');
@@ -152,17 +235,17 @@ describe('the database of a mirror', () => {
     await host.publish(service);
     assert.match(
       await fail(),
-      /A constraint in the mirror's database rejected a change: .*"seen_title_fkey".* cascade"\./,
+      /A foreign key in the mirror's database rejected a change: .*"seen_title_fkey".* cascade", or drop it\./,
     );
   });
 
-  it('refuses a name of a schema that PostgreSQL would cut', async () => {
+  it('a mirror refuses the name of a schema that PostgreSQL would cut', async () => {
     const { code, stderr } = await world.run('--schema', 'x'.repeat(64));
     assert.equal(code, 2);
     assert.match(stderr, /Use 1 to 63 bytes\./);
   });
 
-  it('takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
+  it('a mirror takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
     await addTitles(service.db, 3);
     const refused = await world.run('--into', 'postgres://me:hunter2@localhost/films');
     assert.equal(refused.code, 2);
@@ -182,7 +265,7 @@ describe('the database of a mirror', () => {
     assert.match(nowhere.stderr, /set MIRROR_DATABASE_URL, or use --into/);
   });
 
-  it('does not mix the mirrors of two services', async () => {
+  it('a mirror refuses a schema that mirrors another service', async () => {
     await addTitles(service.db, 3);
     await succeed();
     await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });

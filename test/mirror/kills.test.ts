@@ -70,7 +70,7 @@ describe(withSeed('a mirror in trouble'), () => {
     return said;
   }
 
-  it(`equals its source at its position after each of ${KILLS} kills, among writers, restores and weeks away`, async function () {
+  it(`a mirror equals its source at its position after each of ${KILLS} kills, among writers, restores and weeks away`, async function () {
     this.timeout(60_000 + KILLS * 3_000);
     const { service, host, mirror } = world;
     const random = numbersOf(SEED);
@@ -131,7 +131,7 @@ describe(withSeed('a mirror in trouble'), () => {
 
     after(() => proxy.stop());
 
-    it('stores nothing wrong while the service is down or answers garbage, and has everything afterwards', async () => {
+    it('a mirror stores nothing wrong while the service is down or answers garbage, and has everything afterwards', async () => {
       const { service, mirror } = world;
       mode = '';
       await addTitles(service.db, 50);

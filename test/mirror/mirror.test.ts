@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { repairCounts } from '../../src/catalog/counts.js';
-import { createClient, createTitleCounter } from '../../src/follower/client.js';
+import { createClient, createTitleCounter, PositionRefused } from '../../src/follower/client.js';
+import { TemporaryFailure } from '../../src/follower/retry.js';
+import { MirrorStatus } from '../../src/mirror/status.js';
 import { systemClock } from '../../src/platform/time/micros.js';
 import type { OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -24,7 +26,7 @@ describe('catalog mirror', () => {
     ({ service, host, mirror } = world);
   });
 
-  it('begins with the newest copy, follows the feed from its position, and continues there next time', async () => {
+  it('a mirror starts from the newest copy, follows the feed from its position, and continues there next time', async () => {
     await addTitles(service.db, 300);
     const manifest = await host.publish(service);
     await addTitles(service.db, 5, 'later');
@@ -41,7 +43,7 @@ describe('catalog mirror', () => {
     assert.doesNotMatch(second, /Loaded/);
     assert.equal(await world.requireEqual(), 755);
     assert.deepEqual(
-      host.requests.map(({ path, hasKey }) => [path.replace(/\d+/, 'N'), hasKey]),
+      host.requests.map(({ path, hasKey }) => [path.replace(/-\d+-\w+/, '-N'), hasKey]),
       [
         ['/manifest.json', false],
         ['/titles-N.ndjson.gz', false],
@@ -50,13 +52,13 @@ describe('catalog mirror', () => {
     );
   });
 
-  it('begins with the feed where no copy is published and the feed has every title', async () => {
+  it('a mirror starts from the feed where no copy is published and the feed has every title', async () => {
     await addTitles(service.db, 450);
     assert.match(await succeed(), /Loaded the whole feed: 450 inserted, 0 changed, 0 deleted\./);
     await world.requireEqual();
   });
 
-  it('refuses to begin with a feed that lacks old titles, and names the way out', async () => {
+  it('a mirror refuses to start from a feed that lacks old titles, and says what to do', async () => {
     await addTitles(service.db, 5);
     await addTitleAt(service.db, 'old', systemClock() - 40n * DAY);
     await repairCounts(service.db);
@@ -74,7 +76,7 @@ describe('catalog mirror', () => {
     assert.equal(await world.state(), undefined);
   });
 
-  it('takes the newest copy by itself after 31 days away, and reports what has changed', async () => {
+  it('a mirror loads the newest copy by itself after 31 days away, and reports what has changed', async () => {
     await addTitles(service.db, 3);
     await host.publish(service);
     await succeed();
@@ -88,7 +90,7 @@ describe('catalog mirror', () => {
     await world.requireEqual();
   });
 
-  it('takes a copy that was published after a restore, and keeps privileges and views of its table', async () => {
+  it('a mirror loads a copy that was published after a restore, and keeps privileges and views of its table', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
     await addTitles(service.db, 4, 'later');
@@ -113,7 +115,7 @@ describe('catalog mirror', () => {
     assert.equal(rows[0].count, 10);
   });
 
-  it('reports its state by metrics and /readyz, also while it waits for a copy from after a restore', async () => {
+  it('a mirror reports its state by metrics and /readyz, also while it waits for a copy from after a restore', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
     const port = await freePort();
@@ -137,27 +139,27 @@ describe('catalog mirror', () => {
     assert.equal((await program.ended).code, 0);
   });
 
-  it('takes the first copy that is published after a restore while it runs', async () => {
+  it('a running mirror loads the first copy that is published after a restore', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
     const ending = new AbortController();
     const failures: string[] = [];
-    const began: number[] = [];
+    const followed: number[] = [];
     const running = world.keep(ending.signal, {
       onFailure: (reason) => failures.push(reason),
-      onBegun: ({ position }) => began.push(position),
+      onFollowing: (position) => followed.push(position),
     });
     await eventually('the mirror has everything', world.isEqual);
     await world.restoreBackup();
     await eventually('it waits', () => failures.some((reason) => reason.includes('publish a new one')));
     const { position } = await host.publish(service);
-    await eventually('it follows from the new copy', () => began.at(-1) === position);
+    await eventually('it follows from the new copy', () => followed.at(-1) === position);
     await world.requireEqual();
     ending.abort();
     await running;
   });
 
-  it('reads the feed once to begin with it, also if the number of titles cannot be read at first', async () => {
+  it('a mirror reads the feed once to start from it, also if the number of titles cannot be read at first', async () => {
     await addTitles(service.db, 450);
     const client = { baseUrl: service.url, key: service.key };
     const [read, count] = [createClient(client), createTitleCounter(client)];
@@ -171,9 +173,9 @@ describe('catalog mirror', () => {
         return read(since, signal);
       },
       countTitles: (signal) =>
-        (counts += 1) % 2 === 1 ? Promise.resolve({ kind: 'failure', reason: 'Slow down' }) : count(signal),
+        (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down')) : count(signal),
       onFailure: (reason) => failures.push(reason),
-      onBegun: () => ending.abort(),
+      onFollowing: () => ending.abort(),
     });
     await running;
     await world.requireEqual();
@@ -182,7 +184,54 @@ describe('catalog mirror', () => {
     assert.equal(positions.length, 4);
   });
 
-  it('waits for a service that is too slow, and has everything once it responds in time', async () => {
+  it('a mirror starts again if the feed refuses the position that it named, and shows that it is copying', async () => {
+    await addTitles(service.db, 450);
+    const read = createClient({ baseUrl: service.url, key: service.key });
+    const status = new MirrorStatus();
+    const states: string[] = [];
+    let reads = 0;
+    const ending = new AbortController();
+    await world.keep(ending.signal, {
+      readPage: (since, signal) =>
+        (reads += 1) === 3
+          ? Promise.reject(new PositionRefused('Too old.', 'since_out_of_window'))
+          : read(since, signal),
+      status,
+      onFailure: () => states.push(status.state),
+      onProgress: () => states.push(status.state),
+      onFollowing: () => ending.abort(),
+    });
+    await world.requireEqual();
+    assert.deepEqual(states, ['copying', 'failing', 'copying', 'copying', 'copying']);
+  });
+
+  for (const [what, wrong] of Object.entries({
+    'half of a surrogate pair': { title: 'A \ud83c' },
+    'a zero byte': { title: 'A\0' },
+    'a day that does not exist': { updated_at: '2026-02-30T00:00:00.000001Z' },
+    'a year that PostgreSQL does not have': { updated_at: '0000-01-01T00:00:00.000001Z' },
+    'an id that is too long': { svc_id: 'x'.repeat(65) },
+  })) {
+    it(`a mirror stores no page with ${what}, and waits for a better one`, async () => {
+      await addTitles(service.db, 3);
+      const read = createClient({ baseUrl: service.url, key: service.key });
+      const failures: string[] = [];
+      const ending = new AbortController();
+      await world.keep(ending.signal, {
+        async readPage(since, signal) {
+          const result = await read(since, signal);
+          const data = result.page.data.map((entry) => ({ ...entry, ...(failures.length === 0 && wrong) }));
+          return { ...result, page: { ...result.page, data } };
+        },
+        onFailure: (reason) => failures.push(reason),
+        onFollowing: () => ending.abort(),
+      });
+      assert.deepEqual(failures, ['The response has an entry that is not a title']);
+      await world.requireEqual();
+    });
+  }
+
+  it('a mirror waits for a service that is too slow, and has everything once it responds in time', async () => {
     await addTitles(service.db, 450);
     let respond: () => void = () => undefined;
     const inTime = new Promise<void>((resolve) => (respond = resolve));
@@ -211,7 +260,7 @@ describe('catalog mirror', () => {
     }
   });
 
-  it('stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
+  it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
     await addTitles(service.db, 3);
     const program = await start();
     await addTitles(service.db, 300, 'later');

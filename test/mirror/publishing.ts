@@ -1,12 +1,13 @@
-import { createHash, type KeyObject } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import type { Knex } from 'knex';
-import { COPY_COLUMNS, formatManifest, MANIFEST_NAME, type Manifest } from '../../src/copies/manifest.js';
-import { signManifest } from '../../src/copies/signature.js';
-import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
+import { publishCopy } from '../../src/catalog/export/publish.js';
+import type { CopyFolder } from '../../src/copies/copy-folder.js';
+import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../../src/copies/manifest.js';
 
 /** A static host of copies, whose files a test can damage. */
 export interface CopyHost {
@@ -16,7 +17,7 @@ export interface CopyHost {
   readonly refusals: Map<string, number>;
   /** The paths of the requests, and whether each had a key. */
   readonly requests: { readonly path: string; readonly hasKey: boolean }[];
-  /** Publishes the titles of a catalogue. @returns its manifest */
+  /** Publishes a catalogue. @returns its manifest */
   publish(catalogue: { readonly url: string; readonly db: Knex }, signedBy?: KeyObject): Promise<Manifest>;
   close(): Promise<void>;
 }
@@ -25,6 +26,7 @@ export async function startCopyHost(): Promise<CopyHost> {
   const files = new Map<string, Buffer>();
   const requests: CopyHost['requests'] = [];
   const refusals = new Map<string, number>();
+  let time = 0;
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     requests.push({ path, hasKey: request.headers.authorization !== undefined });
@@ -42,13 +44,21 @@ export async function startCopyHost(): Promise<CopyHost> {
     files,
     refusals,
     requests,
-    async publish(catalogue, signedBy) {
-      const { manifest, text } = await copyOf(catalogue);
-      const [file] = manifest.files;
-      files.set(file?.name ?? '', text);
-      const signed = signedBy === undefined ? manifest : signManifest(manifest, signedBy);
-      files.set(MANIFEST_NAME, Buffer.from(formatManifest(signed)));
-      return signed;
+    publish({ url, db }, signingKey) {
+      const written = new Map<CopyKind, Buffer>();
+      const { signal } = new AbortController();
+      const folder: CopyFolder = {
+        lost: signal,
+        nextTime: (nowMs) => new Date((time = Math.max(nowMs, time + 1))),
+        write: async (kind, pieces) => void written.set(kind, await buffer(pieces)),
+        publish(manifest) {
+          for (const { kind, name } of manifest.files) files.set(name, written.get(kind) ?? Buffer.alloc(0));
+          files.set(MANIFEST_NAME, Buffer.from(formatManifest(manifest)));
+          return Promise.resolve();
+        },
+        close: () => Promise.resolve(),
+      };
+      return publishCopy(db, { folder, baseUrl: url, signingKey, signal });
     },
     async close() {
       server.closeAllConnections();
@@ -56,42 +66,4 @@ export async function startCopyHost(): Promise<CopyHost> {
       await once(server, 'close');
     },
   };
-}
-
-async function copyOf({
-  url,
-  db,
-}: {
-  readonly url: string;
-  readonly db: Knex;
-}): Promise<{ manifest: Manifest; text: Buffer }> {
-  // One statement sees one moment.
-  const { rows } = await db.raw<{ rows: [{ newest: string; lines: string | null; count: number }] }>(
-    `select greatest((select max(updated_at) from titles), (select beginning from catalog_feed)) as newest,
-            (select count(*) from titles) as count,
-            (select string_agg(row_to_json(r)::text || chr(10), '' order by svc_id collate "C") from (
-               select svc_id, media_type, title, has_bundles,
-                      to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at
-                 from titles) r) as lines`,
-  );
-  const [{ newest, lines, count }] = rows;
-  const micros = fromRfc3339(newest);
-  const text = gzipSync(lines ?? '');
-  const manifest: Manifest = {
-    version: 1,
-    created_at: new Date().toISOString(),
-    base_url: url,
-    position: toSeconds(micros),
-    files: [
-      {
-        kind: 'titles',
-        name: `titles-${micros}.ndjson.gz`,
-        bytes: text.length,
-        rows: count,
-        sha256: createHash('sha256').update(text).digest('hex'),
-        columns: COPY_COLUMNS.titles,
-      },
-    ],
-  };
-  return { manifest, text };
 }

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { MANIFEST_NAME } from '../../src/copies/manifest.js';
+import { MirrorStore } from '../../src/mirror/store.js';
 import type { Comparison } from '../../src/mirror/verify.js';
 import type { OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -82,13 +83,13 @@ describe('catalog mirror verify', () => {
     return { code, result: JSON.parse(stdout || '{}') as Comparison, stderr };
   }
 
-  it('accepts a mirror with rows that are newer than the copy', async () => {
+  it('catalog mirror verify accepts a mirror with rows that are newer than the copy', async () => {
     const { code, stdout, stderr } = await world.run('verify');
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^Copy of 20\S+Z: 300 rows; the mirror has 305, 6 of them newer\.\nAll other rows match\.\n$/);
   });
 
-  it('finds each kind of fault, and repairs it', async () => {
+  it('catalog mirror verify finds each kind of fault, and repairs it', async () => {
     for (const [what, fault, spoil] of FAULTS) {
       await spoil(titles);
       const { code, result, stderr } = await verify();
@@ -106,7 +107,7 @@ describe('catalog mirror verify', () => {
     assert.equal((await verify()).code, 0);
   });
 
-  it('counts all faults, lists the first ones, and repairs them together', async () => {
+  it('catalog mirror verify counts all faults, lists the first ones, and repairs them together', async () => {
     await titles().where('svc_id', 'like', 'title-00%').delete();
     await titles().where('svc_id', 'like', 'title-01%').update({ title: 'Other' });
     const { stdout } = await world.run('verify');
@@ -121,7 +122,55 @@ describe('catalog mirror verify', () => {
     await world.requireEqual();
   });
 
-  it('refuses a truncated copy, and repairs nothing by it', async () => {
+  it('a repair is followed by what the feed has after the copy, whether the mirror runs or not', async () => {
+    // Newer than the copy, which has an earlier form of it.
+    await titles().where({ svc_id: 'title-0003' }).delete();
+    await world.run('verify', '--repair');
+    assert.equal((await verify()).code, 0, 'what is newer than the copy is still accepted');
+    await world.succeed();
+    await world.requireEqual();
+    const program = await world.start();
+    await titles().where({ svc_id: 'title-0003' }).delete();
+    await world.run('verify', '--repair');
+    await eventually('the mirror reads it again', world.isEqual);
+    program.child.kill('SIGTERM');
+    assert.equal((await program.ended).code, 0);
+  });
+
+  it('the result of a comparison is about one copy: it ends when the mirror loads another', async () => {
+    await titles().where({ svc_id: 'title-0007' }).delete();
+    await world.fail('--verify');
+    const state = () => mirror.db.withSchema('catalog_mirror').from('state').pluck<(number | null)[]>('differences');
+    assert.deepEqual(await state(), [1]);
+    const options = { databaseUrl: mirror.url, schema: 'catalog_mirror' };
+    const store = await MirrorStore.open(options, false, new AbortController().signal);
+    const { copyPosition = 0 } = (await store.readState()) ?? {};
+    await world.restoreBackup();
+    await host.publish(service);
+    await world.succeed();
+    assert.deepEqual(await state(), [null]);
+    // Of a comparison that was under way.
+    assert.equal(await store.saveVerification(new Date().toISOString(), copyPosition, 5), false);
+    store.close();
+    assert.deepEqual(await state(), [null]);
+  });
+
+  it('catalog mirror verify sees a change that a collation of the owner hides', async () => {
+    await mirror.db.raw(`
+      create collation catalog_mirror.any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+      alter table catalog_mirror.titles alter title type text collate catalog_mirror.any_case`);
+    await titles().where({ svc_id: 'title-0007' }).update('title', mirror.db.raw('upper(title)'));
+    assert.equal((await verify()).result.faults.changed, 1);
+  });
+
+  it('catalog mirror verify refuses a copy with control characters in its names, and prints none', async () => {
+    await host.publish({ url: 'https://other.example.com/\u001b[2J', db: service.db });
+    const { code, stderr } = await verify();
+    assert.equal(code, 1);
+    assert.match(stderr, /belongs to https:\/\/other\.example\.com\/\uFFFD\[2J, not to http/);
+  });
+
+  it('catalog mirror verify refuses a truncated copy, and repairs nothing by it', async () => {
     const { files } = await host.publish(service);
     const name = files[0]?.name ?? '';
     host.files.set(name, (host.files.get(name) ?? Buffer.alloc(0)).subarray(0, -20));
@@ -132,7 +181,7 @@ describe('catalog mirror verify', () => {
     assert.equal((await titles().pluck<string[]>('svc_id')).length, 304);
   });
 
-  it('refuses a copy with a wrong signature', async () => {
+  it('catalog mirror verify refuses a copy with a wrong signature', async () => {
     const file = join(await temporaryFolder(), 'public.pem');
     await writeFile(file, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }));
     await host.publish(service, generateKeyPairSync('ed25519').privateKey);
@@ -141,14 +190,14 @@ describe('catalog mirror verify', () => {
     assert.match(stderr, /The signature of the manifest does not match the public key\. Do not use this copy\./);
   });
 
-  it('refuses a copy of another service', async () => {
+  it('catalog mirror verify refuses a copy of another service', async () => {
     await host.publish({ url: 'https://other.example.com', db: service.db });
     const { code, stderr } = await verify();
     assert.equal(code, 1);
     assert.match(stderr, /The copy at .* belongs to https:\/\/other\.example\.com, not to http/);
   });
 
-  it('refuses a copy that is older than the one that the mirror began with', async () => {
+  it('catalog mirror verify refuses a copy that is older than the one that the mirror has loaded', async () => {
     const old = new Map(host.files);
     await host.publish(service);
     await mirror.db.raw('drop schema catalog_mirror cascade');
@@ -162,7 +211,7 @@ describe('catalog mirror verify', () => {
     );
   });
 
-  it('does not take rows for missing that the mirror has not reached yet', async () => {
+  it('catalog mirror verify does not report rows as missing that the mirror has not reached yet', async () => {
     await addTitles(service.db, 4, 'waiting');
     await host.publish(service);
     const { code, stdout } = await world.run('verify');
@@ -170,7 +219,7 @@ describe('catalog mirror verify', () => {
     assert.match(stdout, /4 rows of the copy are ahead of the mirror\./);
   });
 
-  it('works with read access alone', async () => {
+  it('catalog mirror verify needs only read access', async () => {
     await mirror.db.raw("create role mirror_reader login password 'secret'");
     try {
       await mirror.db.raw('grant usage on schema catalog_mirror to mirror_reader');
@@ -184,13 +233,32 @@ describe('catalog mirror verify', () => {
     }
   });
 
-  it('fails clearly where there is no mirror or no copy', async () => {
+  it('catalog mirror verify fails if a policy hides rows from its role', async () => {
+    await mirror.db.raw(`
+      create role mirror_reader login password 'secret';
+      grant usage on schema catalog_mirror to mirror_reader;
+      grant select on all tables in schema catalog_mirror to mirror_reader;
+      alter table catalog_mirror.titles enable row level security;
+      create policy visible on catalog_mirror.titles using (svc_id <> 'title-0007')`);
+    try {
+      const url = new URL(mirror.url);
+      [url.username, url.password] = ['mirror_reader', 'secret'];
+      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, 'verify');
+      assert.equal(code, 1);
+      assert.match(stderr, /The role lacks a privilege in the mirror's database: .*row-level security/);
+    } finally {
+      await mirror.db.raw('drop owned by mirror_reader; drop role mirror_reader');
+    }
+  });
+
+  it('catalog mirror verify fails clearly if there is no mirror or no copy', async () => {
     assert.match((await verify('--schema', 'nothing')).stderr, /The schema nothing of this database has no mirror/);
     host.files.delete(MANIFEST_NAME);
     assert.match((await verify()).stderr, /No copy is published at http/);
+    assert.match(await world.fail('--verify'), /No copy is published at http/);
   });
 
-  it('does not keep a mirror that has failed from ending', async () => {
+  it('a mirror that fails ends although --verify waits for the next copy', async () => {
     const program = await world.start('--verify');
     await eventually('it is compared', () => program.output.stderr.includes('Compared with'));
     await mirror.db.raw('drop schema catalog_mirror cascade');
@@ -198,7 +266,7 @@ describe('catalog mirror verify', () => {
     assert.equal((await program.ended).code, 1);
   });
 
-  it('runs by itself once for each new copy while mirroring, with the result as a metric and in the state', async () => {
+  it('catalog mirror --verify compares each new copy once, with the result as a metric and in the state', async () => {
     await titles().where({ svc_id: 'title-0007' }).delete();
     const port = await freePort();
     const program = await world.start('--verify', '--metrics-address', `127.0.0.1:${port}`);
@@ -208,9 +276,10 @@ describe('catalog mirror verify', () => {
     program.child.kill('SIGTERM');
     assert.equal((await program.ended).code, 0);
     assert.deepEqual(await mirror.db.withSchema('catalog_mirror').from('state').pluck('differences'), [1]);
-    const again = await world.fail('--verify');
-    assert.match(again, /The mirror differs from the copy/);
-    assert.doesNotMatch(again, /Compared/, 'a copy is compared once');
+    const downloads = (): number => host.requests.filter(({ path }) => path.startsWith('/titles-')).length;
+    const before = downloads();
+    assert.match(await world.fail('--verify'), /Compared with .*: 1 row differs\.\n(?:.*\n)*.*The mirror differs/);
+    assert.equal(downloads(), before, 'a copy is compared once');
     await host.publish(service);
     assert.match(
       await world.fail('--verify'),

@@ -7,6 +7,7 @@ import { parseBaseUrl, type ClientOptions } from '../../follower/client.js';
 import { createCopySource, type CopySource } from '../../mirror/copy-source.js';
 import type { StoreOptions } from '../../mirror/store.js';
 import { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
+import { CLIENT_KEY_NOTE, requireClientKey } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 
 /** The options of each command about a mirror. */
@@ -19,24 +20,26 @@ export interface MirrorFlags {
 }
 
 /** What the commands about a mirror work with. */
-export interface MirrorParts {
+interface MirrorParts {
   readonly client: ClientOptions;
-  readonly copiesUrl: string;
   readonly source: CopySource;
   readonly store: StoreOptions;
 }
 
-/** The class of SQLSTATEs of a violated constraint. The mirror's own hold. */
+/** Classes of SQLSTATEs, and one of them (PostgreSQL, appendix A). The mirror's own constraints hold. */
 const CONSTRAINT = '23';
+const FOREIGN_KEY_VIOLATION = '23503';
+const INSUFFICIENT_RESOURCES = '53';
 
 /** The longest name in PostgreSQL, in bytes. It would cut a longer one. */
 const LONGEST_NAME = 63;
 
 /** What to say about the options of {@link addMirrorOptions}. */
-export const CONNECTION_NOTES = `Set CATALOG_API_KEY to your key, and MIRROR_DATABASE_URL to the URL of your database, or MIRROR_DATABASE_URL_FILE to a
-file with it. "read -rs CATALOG_API_KEY && export CATALOG_API_KEY" keeps the key out of the shell's history. --into also
-takes the URL, without a password: every user of the machine can read the arguments of a program. The password then
-comes from PGPASSWORD or from ~/.pgpass.`;
+export const CONNECTION_NOTES = `${CLIENT_KEY_NOTE}
+
+Set MIRROR_DATABASE_URL to the URL of your database, or MIRROR_DATABASE_URL_FILE to a file that contains it. --into also
+takes the URL, without a password, because every user of the machine can read the arguments of a program; then set
+PGPASSWORD to the password.`;
 
 export function addMirrorOptions(command: Command): Command {
   return (
@@ -60,13 +63,11 @@ export async function readMirrorOptions(flags: MirrorFlags, context: CommandCont
   const databaseUrl = databaseUrlOf(flags.into) ?? context.config().mirrorDatabaseUrl;
   if (databaseUrl === undefined)
     throw new UsageError('Name the database of the mirror: set MIRROR_DATABASE_URL, or use --into.');
-  const key = context.clientKey();
-  if (key === '') throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
+  const key = requireClientKey(context);
   const copiesUrl = flags.copies === undefined ? `${baseUrl}/copies` : parseBaseUrl(flags.copies, '--copies');
   const publicKey = flags.publicKey === undefined ? undefined : await readPublicKey(flags.publicKey);
   return {
     client: { baseUrl, key },
-    copiesUrl,
     source: createCopySource({ baseUrl, copiesUrl, key, publicKey }),
     store: { databaseUrl, schema: flags.schema },
   };
@@ -77,23 +78,34 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const { message } = error as Error;
-    if (isDatabaseUnavailable(error)) {
-      throw new OperatorError(
-        `The mirror's database cannot be reached: ${message}. Check MIRROR_DATABASE_URL, or --into.`,
-        { cause: error },
-      );
-    }
-    if (sqlState(error).startsWith(CONSTRAINT)) {
-      throw new OperatorError(
-        `A constraint in the mirror's database rejected a change: ${message}. Drop the constraint, or let it follow deletions, ` +
-          'for example with "on delete cascade".',
-        { cause: error },
-      );
-    }
-    if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
-    throw new OperatorError(`The role lacks a privilege in the mirror's database: ${message}.`, { cause: error });
+    const advice = adviceOn(error);
+    throw advice === undefined ? error : new OperatorError(advice, { cause: error });
   }
+}
+
+/** @returns what to do about an error of the mirror's database; undefined for any other */
+function adviceOn(error: unknown): string | undefined {
+  const { message } = error as Error;
+  const state = sqlState(error);
+  if (state === FOREIGN_KEY_VIOLATION) {
+    return (
+      `A foreign key in the mirror's database rejected a change: ${message}. Let it follow deletions, for example with ` +
+      '"on delete cascade", or drop it.'
+    );
+  }
+  if (state.startsWith(CONSTRAINT)) {
+    return `A constraint in the mirror's database rejected a change: ${message}. Drop it: a mirror holds whatever the service has.`;
+  }
+  if (state === INSUFFICIENT_PRIVILEGE) {
+    return (
+      `The role lacks a privilege in the mirror's database: ${message}. Grant it to the role, or choose an empty schema ` +
+      'that the role owns with --schema.'
+    );
+  }
+  if (state.startsWith(INSUFFICIENT_RESOURCES)) return `The mirror's database is out of resources: ${message}.`;
+  return isDatabaseUnavailable(error)
+    ? `The mirror's database cannot be reached: ${message}. Check MIRROR_DATABASE_URL, or --into.`
+    : undefined;
 }
 
 /** @throws UsageError, which does not repeat the URL */

@@ -2,17 +2,17 @@ import { InvalidArgumentError } from 'commander';
 import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
 import { OperatorError } from '../../errors.js';
 import { createClient, createTitleCounter, showPosition } from '../../follower/client.js';
-import { DEFAULT_PATIENCE } from '../../follower/retry.js';
+import { retryPolicy, type RetryOptions } from '../../follower/retry.js';
 import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
-import type { Beginning } from '../../mirror/begin.js';
+import type { Loaded } from '../../mirror/load.js';
 import { mirror } from '../../mirror/mirror.js';
 import { MirrorStatus } from '../../mirror/status.js';
 import { verifyNewCopies, verifyNewCopy } from '../../mirror/verify.js';
 import { interval, INTERVAL } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { ProgressDisplay } from '../import/progress-display.js';
+import { ProgressDisplay } from '../output/progress-display.js';
 import { addExamples, addNotes } from '../output/help.js';
-import { printLine } from '../output/report.js';
+import { retryingLine } from '../output/report.js';
 import { registerVerify } from './verify.js';
 import {
   addMirrorOptions,
@@ -38,9 +38,9 @@ what changed. Readers of the table never see half a copy.
 
 ${CONNECTION_NOTES}
 
-Temporary failures are reported on standard error and retried, and Retry-After is honoured. With --once, a failure of
-your database ends the command. The exit code is 0 after SIGINT or SIGTERM, and when --once has caught up. It is 1 if
-you need to act; the message says how.`;
+Temporary failures are reported on standard error and retried, and Retry-After is honoured. With --once, the command gives
+up after five minutes of waits, and at the first failure of your database. The exit code is 0 after SIGINT or SIGTERM, and
+when --once has caught up. Otherwise it is 1, and the message says what to do.`;
 
 const EXAMPLES = [
   'catalog mirror --from https://catalog.example.com \\\n    --into postgres://me@localhost/films',
@@ -64,11 +64,18 @@ export const registerMirror: RegisterCommand = (program, context) => {
 
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { stderr, signal } = context;
-  const { client, copiesUrl, source, store } = await readMirrorOptions(flags, context);
+  const { once = false } = flags;
+  const { client, source, store } = await readMirrorOptions(flags, context);
   const status = new MirrorStatus();
   const display = new ProgressDisplay(stderr, { label: 'titles', isEnabled: true });
   const print = (line: string): void => display.printLine(line);
-  const copies = { store, source, status, signal, print };
+  const ending = new AbortController();
+  const retry = {
+    retryPolicy: retryPolicy(once),
+    signal,
+    onFailure: (reason: string, waitMs: number) => print(retryingLine(reason, waitMs)),
+  } satisfies RetryOptions;
+  const copies = { ...retry, signal: AbortSignal.any([signal, ending.signal]), store, source, status, print };
   let verifying: Promise<void> | undefined;
   let server: MetricsServer | undefined;
   try {
@@ -86,42 +93,44 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       mirror({
         ...store,
         baseUrl: client.baseUrl,
-        copiesUrl,
         source,
         readPage: createClient(client),
         countTitles: createTitleCounter(client),
-        signal,
-        once: flags.once ?? false,
+        once,
         intervalMs: flags.interval,
-        patience: DEFAULT_PATIENCE,
+        ...retry,
         status,
         onProgress: (progress) => display.update(progress),
-        onFailure: (reason, waitMs) => print(`${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`),
+        onNoCopy: () => print(`No copy is published at ${source.url}/. Reading the whole feed instead.`),
         onRefused: (position) =>
           print(`The feed no longer accepts the position ${showPosition(position)}. Loading the newest copy.`),
-        onBegun(beginning) {
+        onLoaded(loaded) {
           display.stop();
-          if ('inserted' in beginning) print(describe(beginning));
-          print(`Following ${client.baseUrl} from ${showPosition(beginning.position)}.`);
-          if (flags.verify && !flags.once) verifying ??= verifyNewCopies(copies);
+          print(describe(loaded));
+        },
+        onFollowing(position) {
+          print(`Following ${client.baseUrl} from ${showPosition(position)}.`);
+          if (flags.verify && !once) verifying ??= verifyNewCopies(copies);
         },
       }),
     );
     await verifying;
-    const differences = flags.verify && flags.once && !signal.aborted ? await verifyNewCopy(copies) : 0;
-    printLine(stderr, reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
+    const differences = flags.verify && once && !signal.aborted ? await verifyNewCopy(copies) : 0;
+    display.stop();
+    print(reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
     if (differences > 0) {
       throw new OperatorError(
         'The mirror differs from the copy. Run "catalog mirror verify" to see how; --repair corrects it.',
       );
     }
   } finally {
+    ending.abort();
     display.stop();
     await server?.close();
   }
 }
 
-function describe({ inserted, changed, deleted, copyOf }: Beginning): string {
+function describe({ inserted, changed, deleted, copyOf }: Loaded): string {
   const numbers = Object.entries({ inserted, changed, deleted }).map(
     ([what, count]) => `${count.toLocaleString('en-US')} ${what}`,
   );

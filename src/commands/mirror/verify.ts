@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
 import { OperatorError } from '../../errors.js';
+import { retryPolicy, type RetryOptions } from '../../follower/retry.js';
+import { requireManifest } from '../../mirror/copy-source.js';
 import type { OnProgress } from '../../mirror/staging.js';
 import { MirrorStore } from '../../mirror/store.js';
 import { differs, verify, type Comparison } from '../../mirror/verify.js';
 import type { CommandContext } from '../context.js';
-import { ProgressDisplay } from '../import/progress-display.js';
+import { ProgressDisplay } from '../output/progress-display.js';
 import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { printable } from '../../platform/text/plain-text.js';
+import { addJsonCommand, report, retryingLine } from '../output/report.js';
 import {
   addMirrorOptions,
   CONNECTION_NOTES,
@@ -25,8 +28,11 @@ it with the mirror row by row. Rows that the mirror has received from the feed s
 the command prints the counts and the first few, and exits with code 1:
   missing  the mirror lacks the row
   changed  same updated_at, different content
-  stamp    updated_at is neither that of the copy nor a later one that the mirror has reached
+  stamp    updated_at is neither the copy's nor a later one from the feed
   extra    the catalogue did not have the row when the copy was made
+
+The exit code is also 1 if nothing could be compared; --json then prints no document. --repair moves the mirror back to the
+position of the copy, so that it reads later changes again.
 
 The mirror can keep running. The role must be able to read its tables and to create temporary ones, which every role may
 do by default; --repair needs the same privileges as the mirror.
@@ -45,34 +51,37 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { signal, stdout } = context;
   const { repair: repairs = false } = flags;
-  const { source, store: options, copiesUrl } = await readMirrorOptions(flags, context);
-  const manifest = await source.readManifest(signal);
-  if (manifest === undefined) {
-    throw new OperatorError(
-      `No copy is published at ${copiesUrl}/. If copies are elsewhere, name the place with --copies; otherwise ask the ` +
-        'operator of the service to publish them.',
-    );
-  }
-  const store = await MirrorStore.open(options, false);
+  const { source, store: options } = await readMirrorOptions(flags, context);
   const display = new ProgressDisplay(context.stderr, { label: 'copy', isEnabled: flags.json !== true });
+  const retry: RetryOptions = {
+    retryPolicy: retryPolicy(true),
+    signal,
+    onFailure: (reason, waitMs) => display.printLine(retryingLine(reason, waitMs)),
+  };
+  let store: MirrorStore | undefined;
   try {
-    const onProgress: OnProgress = (progress) => display.update(progress);
-    const result = await verify(store, manifest, { source, signal, repairs, onProgress });
+    const manifest = await requireManifest(source, retry);
+    store = await MirrorStore.open(options, false, signal);
+    const onProgress: OnProgress = (progress) =>
+      display.update({ ...progress, phase: progress.phase === 'writing' ? 'comparing' : 'reading' });
+    const { loadedPosition: _, ...result } = await verify(store, manifest, source, { ...retry, repairs, onProgress });
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs }, describe(result, repairs));
     if (result.differences > 0 && !repairs) {
       throw new OperatorError('The mirror differs from the copy. Use --repair to correct it.');
     }
   } catch (error) {
-    if (signal.aborted) throw new OperatorError('Interrupted. Nothing was repaired.', { cause: error });
+    if (signal.aborted) {
+      throw new OperatorError(`Interrupted.${repairs ? ' Nothing was repaired.' : ''}`, { cause: error });
+    }
     throw error;
   } finally {
     display.stop();
-    store.close();
+    store?.close();
   }
 }
 
-function describe(result: Comparison, isRepaired: boolean): string {
+function describe(result: Omit<Comparison, 'loadedPosition'>, isRepaired: boolean): string {
   const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${count(rows)} ${fault}`);
   return [
@@ -83,7 +92,7 @@ function describe(result: Comparison, isRepaired: boolean): string {
     differences === 0
       ? `${newer + ahead > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
       : `${differs(differences)}: ${parts.join(', ')}.`,
-    ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${svcId}`),
+    ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${printable(svcId)}`),
     ...(isRepaired && differences > 0 ? ['Repaired.'] : []),
   ].join('\n');
 }

@@ -86,8 +86,7 @@ async function followFeed(baseUrl: string, key: string, ago: number, signal: Abo
     since: Date.now() / 1_000 - ago,
     once,
     intervalMs: undefined,
-    deliver: () => Promise.resolve(),
-    save: () => Promise.resolve(),
+    store: () => Promise.resolve(),
     signal,
   });
 }

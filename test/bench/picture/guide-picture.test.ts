@@ -10,11 +10,11 @@ for (const [part, picture] of Object.entries({ growth: TIMES, mirror: MIRRORS })
   const { path, guide } = picture.options;
 
   describe(`the picture ${path} in the guide "${guide}"`, () => {
-    it('has a text alternative', async () => {
+    it(`the picture ${path} has a text alternative`, async () => {
       assert.match(await readGuide(guide), new RegExp(`!\\[[^\\]]{40,}\\]\\(${path}\\)`));
     });
 
-    it('has another colour for each of its colours on a dark screen', async () => {
+    it(`the picture ${path} has another colour for each of its colours on a dark screen`, async () => {
       const { lines } = await picture.readChart();
       const drawn = await readFile(picture.file, 'utf8');
       const [style = ''] = /<style>.*<\/style>/.exec(drawn) ?? [];
@@ -26,7 +26,7 @@ for (const [part, picture] of Object.entries({ growth: TIMES, mirror: MIRRORS })
         assert.match(style, new RegExp(`\\[fill="${colour}"\\]\\{fill:#(?!${colour.slice(1)})`), colour);
     });
 
-    it('names every size, and the time of every line at the largest size as the saved figures have it', async () => {
+    it(`the picture ${path} names every size, and the time of every line at the largest size as the saved figures have it`, async () => {
       const { title, lines, sizes } = await picture.readChart();
       const text = await readFile(picture.file, 'utf8');
       const document = new DOMParser({ onError: onErrorStopParsing }).parseFromString(text, 'image/svg+xml');

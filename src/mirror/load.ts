@@ -1,31 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Manifest } from '../copies/manifest.js';
 import { OperatorError } from '../errors.js';
+import { PositionRefused, showPosition, type ReadPage } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
-import { PositionRefused, showPosition, type Failure, type ReadPage } from '../follower/client.js';
-import { waitAfterFailure, type Patience } from '../follower/retry.js';
-import { CopyUnavailable, CopyUnusable, unavailable, type CopySource } from './copy-source.js';
+import { retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
+import { CopyUnusable, type CopySource } from './copy-source.js';
 import { correctFaults, createStaging, findDifferences, stageCopy, STAGING, type OnProgress } from './staging.js';
 import type { MirrorStore } from './store.js';
 
-/** What a mirror needs to begin, and to begin again. */
-export interface BeginOptions {
+/** What loading the whole catalogue needs. */
+export interface LoadOptions extends RetryOptions {
+  /** The service: the URL before `/api/v1`. */
   readonly baseUrl: string;
-  readonly copiesUrl: string;
   readonly source: CopySource;
   readonly readPage: ReadPage;
   /** Reads how many titles the service has. */
-  readonly countTitles: (signal: AbortSignal) => Promise<number | Failure>;
-  readonly signal: AbortSignal;
+  readonly countTitles: (signal: AbortSignal) => Promise<number>;
   /** Fail instead of waiting until the operator of the service acts. */
   readonly once: boolean;
-  readonly patience: Patience;
   readonly onFailure: (reason: string, waitMs: number) => void;
+  /** Called when no copy is published, so that the feed is read instead. */
+  readonly onNoCopy: () => void;
   readonly onProgress: OnProgress;
 }
 
-/** What a mirror has taken, in numbers of rows, and where it follows the feed from. */
-export interface Beginning {
+/** What was loaded, in numbers of rows, and the position to follow the feed from, in seconds. */
+export interface Loaded {
   readonly inserted: number;
   readonly changed: number;
   readonly deleted: number;
@@ -38,70 +38,60 @@ export interface Beginning {
 const UNUSABLE_MS = 3_600_000;
 
 /** The most passes over the feed, while titles keep being created. */
-const MOST_ROUNDS = 5;
+const MOST_PASSES = 5;
 
 /**
  * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published and the feed still has
- * every title. Readers of the mirror see what it had until all of this is committed. Waits for a copy that can be used.
+ * every title. Readers of the mirror see its earlier rows until everything is committed. Waits for a copy that can be used.
  *
  * @throws OperatorError when a retry cannot help; with `once`, also when there is no usable copy now
  * @throws the signal's reason
  */
-export function begin(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
+export async function loadCatalogue(store: MirrorStore, options: LoadOptions): Promise<Loaded> {
+  const { source, signal, once, retryPolicy, onFailure, onNoCopy } = options;
   let unusable: { readonly copy: string | undefined; readonly error: CopyUnusable; readonly until: number } | undefined;
-  return untilAvailable(options, async () => {
-    const manifest = await options.source.readManifest(options.signal);
+  const attempt = async (): Promise<Loaded> => {
+    const manifest = await source.readManifest(options);
     const copy = manifest?.created_at;
     if (unusable?.copy === copy && unusable && Date.now() < unusable.until) throw unusable.error;
     try {
-      return await store.interruptible(options.signal, () =>
-        manifest === undefined ? takeFeed(store, options) : takeCopy(store, manifest, options),
-      );
+      if (manifest === undefined) onNoCopy();
+      return await (manifest === undefined ? loadFeed(store, options) : loadCopy(store, manifest, options));
     } catch (error) {
       if (error instanceof CopyUnusable) unusable = { copy, error, until: Date.now() + UNUSABLE_MS };
       throw error;
     }
-  });
-}
-
-/** Repeats an attempt until what it reads is available. */
-async function untilAvailable<T>(
-  { signal, once, patience, onFailure }: BeginOptions,
-  attempt: () => Promise<T>,
-): Promise<T> {
-  let waited = 0;
-  for (let failures = 1; ; failures += 1) {
+  };
+  for (;;) {
     try {
-      return await attempt();
+      return await retrying(options, attempt);
     } catch (error) {
       signal.throwIfAborted();
-      const isUnusable = error instanceof CopyUnusable;
-      if (!isUnusable && !(error instanceof CopyUnavailable)) throw error;
-      const wait = isUnusable
-        ? patience.longestMs
-        : waitAfterFailure(failures, error.retryAfterMs, patience, Math.random());
-      waited += wait;
-      if (once && (isUnusable || waited > patience.onceMs)) throw error;
-      onFailure(error.message.replace(/\.$/, ''), wait);
-      await delay(wait, undefined, { signal });
+      if (!(error instanceof CopyUnusable) || once) throw error;
+      onFailure(asClause(error), retryPolicy.longestMs);
+      await delay(retryPolicy.longestMs, undefined, { signal });
     }
   }
 }
 
+/** @returns the message of an error without its full stop */
+export function asClause({ message }: Error): string {
+  return message.replace(/\.$/, '');
+}
+
 /** Makes the mirror equal to a published copy. */
-async function takeCopy(store: MirrorStore, manifest: Manifest, options: BeginOptions): Promise<Beginning> {
+async function loadCopy(store: MirrorStore, manifest: Manifest, options: LoadOptions): Promise<Loaded> {
   const { source, readPage, signal, onProgress } = options;
   const { position, created_at: copyOf } = manifest;
   // Before the download: the feed may refuse the position.
-  const page = await readPage(position, signal).catch((error: unknown) => {
+  await retrying(options, () => readPage(position, signal)).catch((error: unknown) => {
     if (!(error instanceof PositionRefused)) throw error;
     const start = error.oldestSince === undefined ? '' : `, and the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(
       `The newest copy ends at ${showPosition(position)}${start}. Ask the operator of the service to publish a new one.`,
     );
   });
-  if (page.kind === 'failure') throw unavailable(page);
-  await stageCopy(store, manifest, source, signal, onProgress);
+  await stageCopy(store, manifest, source, options, onProgress);
   return { ...(await replace(store, options, position)), position, copyOf };
 }
 
@@ -109,33 +99,26 @@ async function takeCopy(store: MirrorStore, manifest: Manifest, options: BeginOp
  * Makes the mirror equal to the whole feed, and requires that the feed has every title. The feed itself does not show
  * that, so its number of titles is compared with that of the service.
  */
-async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Beginning> {
-  const { copiesUrl, readPage, countTitles, signal, once, patience, onFailure, onProgress } = options;
-  const count = (): Promise<number> =>
-    // Not with the rest: what is staged would be lost.
-    untilAvailable(options, async () => {
-      const result = await countTitles(signal);
-      if (typeof result === 'number') return result;
-      throw unavailable(result);
-    });
+async function loadFeed(store: MirrorStore, options: LoadOptions): Promise<Loaded> {
+  const { source, readPage, countTitles, signal, onProgress } = options;
+  const count = (): Promise<number> => retrying(options, () => countTitles(signal));
   let position = await oldestPosition(readPage, signal);
   await createStaging(store);
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+  for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const before = await count();
     let rows = 0;
     position = await follow({
-      readPage,
+      ...options,
       since: position,
       once: true,
       intervalMs: 0,
-      async deliver({ data }) {
+      async store({ data }) {
         await store.upsert(STAGING, data);
         onProgress({ phase: 'reading', rows: (rows += data.length), bytes: 0, total: undefined });
       },
-      save: () => Promise.resolve(),
-      signal,
-      onFailure,
-      patience: once ? patience : { ...patience, onceMs: Infinity },
+    }).catch((error: unknown) => {
+      // The oldest position is accepted for a minute, which failures may have taken: start again.
+      throw error instanceof PositionRefused ? new TemporaryFailure(asClause(error)) : error;
     });
     signal.throwIfAborted();
     const { rows: counted } = await store.session.query<{ staged: number }>(
@@ -148,40 +131,39 @@ async function takeFeed(store: MirrorStore, options: BeginOptions): Promise<Begi
     }
   }
   const advice =
-    `No copy is published at ${copiesUrl}/, and the feed alone does not have every title: it reaches back at most 30 days. ` +
+    `No copy is published at ${source.url}/, and the feed alone does not have every title: it reaches back at most 30 days. ` +
     'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
-  // A mirror that has begun waits for a copy.
+  // A mirror that has been loaded before waits for a copy.
   throw (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
 }
 
 /** Makes the mirror equal to the staged rows and moves it to their position, in one transaction. */
 function replace(
   store: MirrorStore,
-  { baseUrl }: BeginOptions,
+  { baseUrl }: LoadOptions,
   position: number,
-): Promise<Pick<Beginning, 'inserted' | 'changed' | 'deleted'>> {
+): Promise<Pick<Loaded, 'inserted' | 'changed' | 'deleted'>> {
   return store.transaction('write', async () => {
     const { missing, changed, stamp, extra } = await findDifferences(store);
     await correctFaults(store);
     await store.session.query(
-      `insert into ${store.schema}.state (base_url, position, copy_position) values ($1, $2, $2)
+      `insert into ${store.schema}.state (base_url, position, reached, copy_position) values ($1, $2, $2, $2)
        on conflict (singleton) do update
-          set base_url = excluded.base_url, position = excluded.position, copy_position = excluded.copy_position,
-              copied_at = excluded.copied_at, followed_at = excluded.followed_at`,
+          set (base_url, position, reached, copy_position) = (excluded.base_url, $2, $2, $2),
+              (verified_copy, verified_at, differences) = (null, null, null)`,
       [baseUrl, position.toFixed(6)],
     );
     return { inserted: missing, changed: changed + stamp, deleted: extra };
   });
 }
 
-/** @returns the oldest position that the feed accepts */
+/** @returns the oldest position that the feed accepts, in seconds. The service names it when it refuses an older one. */
 async function oldestPosition(readPage: ReadPage, signal: AbortSignal): Promise<number> {
   try {
-    const result = await readPage(0, signal);
-    if (result.kind === 'failure') throw unavailable(result);
-    return 0;
+    await readPage(0, signal);
   } catch (error) {
     if (error instanceof PositionRefused && error.oldestSince !== undefined) return error.oldestSince;
     throw error;
   }
+  throw new TemporaryFailure('The service does not name the start of its feed');
 }
