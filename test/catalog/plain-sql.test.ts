@@ -61,11 +61,11 @@ describe('a program that writes in SQL', () => {
 
   it('writes titles and people as the guide shows', async () => {
     const [statements = assert.fail()] = await sqlOfGuide();
-    await writer.query("insert into people (svc_id, name) values ('max-schreck', 'Max Schreck')");
+    await writer.query("insert into people (svc_id, name) values ('paul-wegener', 'Paul Wegener')");
     for (const statement of statements.split(';')) await writer.query(statement);
     const expected = [
       { svc_id: 'faust-1926', title: 'Faust', available_in_library: true },
-      { svc_id: 'nosferatu-1922', title: 'Nosferatu', available_in_library: false },
+      { svc_id: 'golem-1920', title: 'The Golem', available_in_library: false },
     ];
     assert.deepEqual(await feed(), expected);
     const { titles, available_in_library: available, people } = await readCatalogCounts(world.db);
