@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { Manifest } from '../../src/copies/manifest.js';
 import { createCopySource } from '../../src/mirror/copy-source.js';
+import { sampleManifest } from '../copies/sample-manifest.js';
 
 /** Bound on the wait for a server that stalls, in milliseconds. */
 const IDLE_MS = 200;
@@ -15,20 +16,12 @@ const RETRY_POLICY = { firstMs: 1, longestMs: 5, giveUpAfterMs: 8 };
 const FILE = randomBytes(100_000);
 
 const MANIFEST: Manifest = {
-  version: 1,
-  created_at: '2026-11-20T23:40:07.000Z',
-  base_url: 'http://127.0.0.1',
-  position: 1795218005.123456,
-  files: [
-    {
-      kind: 'titles',
-      name: 'titles-1.ndjson.gz',
-      bytes: FILE.length,
-      rows: 1,
-      sha256: createHash('sha256').update(FILE).digest('hex'),
-      columns: ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'],
-    },
-  ],
+  ...sampleManifest(),
+  files: sampleManifest().files.map((file) => ({
+    ...file,
+    bytes: FILE.length,
+    sha256: createHash('sha256').update(FILE).digest('hex'),
+  })),
 };
 
 /** How a server stops responding. */
@@ -90,7 +83,7 @@ describe('the download of a copy', () => {
           requests += 1;
           respond(response);
         }, IDLE_MS),
-        /^OperatorError: Cannot download http:.*titles-1\.ndjson\.gz: no data within 0\.2 s\. Gave up because of --once/,
+        /^OperatorError: Cannot download http:.*titles-1795474200123456\.ndjson\.gz: no data within 0\.2 s\. Gave up because of --once/,
       );
       assert.ok(requests > 1);
     });
@@ -99,7 +92,7 @@ describe('the download of a copy', () => {
   it('a copy that is sent with a Content-Encoding is refused', async () => {
     await assert.rejects(
       download((_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync(FILE))),
-      /titles-1\.ndjson\.gz has a Content-Encoding\. Configure its server to send files unmodified\./,
+      /titles-1795474200123456\.ndjson\.gz has a Content-Encoding\. Configure its server to send files unmodified\./,
     );
   });
 

@@ -47,18 +47,20 @@ export class ProgressDisplay {
     if (!this.#options.isEnabled) return;
     const { phase, rows, bytes, total } = progress;
     const isReading = phase === 'reading';
+    const value = isReading ? bytes : rows;
     const text = { count: rows.toLocaleString('en-US') };
     if (phase !== this.#last?.phase) {
       this.stop();
       this.#startedAt = Date.now();
     }
     this.#last = progress;
-    if (this.#bar === undefined) {
+    if (this.#bar) {
+      this.#bar.update(value, text);
+    } else {
       const end = total ?? (isReading ? this.#options.size : undefined);
       this.#bar = createBar(this.#stderr, `${this.#options.label}: ${phase}`, this.#startedAt, end !== undefined);
-      this.#bar.start(end ?? 0, 0, text);
+      this.#bar.start(end ?? 0, value, text);
     }
-    this.#bar.update(isReading ? bytes : rows, text);
   }
 
   /** Removes the bar. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { requireEqual } from '../mirror/equality.js';
+import { requireEqual } from './equality.js';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import type { Outcome } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
