@@ -83,7 +83,7 @@ export class Retries {
     this.#waitedMs += waitMs;
     if (this.#waitedMs > policy.giveUpAfterMs) {
       const seconds = Math.ceil(waitMs / 1000);
-      throw new OperatorError(`${reason}. Gave up because of --once; try again in ${seconds} s.`);
+      throw new OperatorError(`${reason}. Gave up; try again in ${seconds} s.`);
     }
     onFailure?.(reason, waitMs);
     await delay(waitMs, undefined, { signal });

@@ -62,7 +62,7 @@ class PersistentMirror {
       this.#since = await followOnce(this.service, this.#mirror, this.#since, {
         // Pages before a refusal count.
         store: async (page, from) => {
-          this.#mirror.page(page, from);
+          if (page.data.length > 0) this.#mirror.page(page, from);
           this.#since = page.meta.next_since;
         },
       });

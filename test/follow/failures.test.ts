@@ -175,7 +175,7 @@ describe('a follower', () => {
     assert.deepEqual(failures, []);
     assert.equal(
       'error' in end && end.error.message,
-      'The service responded with 429 rate_limit_exceeded: Some detail. Gave up because of --once; try again in 301 s.',
+      'The service responded with 429 rate_limit_exceeded: Some detail. Gave up; try again in 301 s.',
     );
   });
 
@@ -195,7 +195,7 @@ describe('a follower', () => {
     );
     assert.match(
       String('error' in end && end.error.message),
-      /^The service responded with 500 .*\. Gave up because of --once; try again in 1 s\./,
+      /^The service responded with 500 .*\. Gave up; try again in 1 s\./,
     );
     assert.equal(retryPolicy(true).giveUpAfterMs, 300_000);
   });

@@ -39,7 +39,8 @@ function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { 
     since,
     intervalMs,
     store: async (page, from) => {
-      mirror.page(page, from);
+      // An empty page may move a position of the client's own back to the newest entry.
+      if (page.data.length > 0) mirror.page(page, from);
       if (deliverMs !== undefined) await delay(deliverMs);
     },
     retryPolicy: RETRY,
