@@ -60,6 +60,8 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
           'machine. If it is right, delete that manifest.json and publish again.',
       );
     }
+    // What a run that was killed has left.
+    await removeMatching(folder, (name) => PARTIAL.test(name));
     await removeUnpublished(folder);
     return {
       lost,
@@ -78,7 +80,7 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
         await removeUnpublished(folder).catch(() => undefined);
       },
       async close() {
-        if (!lost.aborted) await removeMatching(folder, (name) => PARTIAL.test(name));
+        await removeMatching(folder, (name) => name.endsWith(`.${run}.partial`));
         await release();
       },
     };
@@ -88,9 +90,8 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   }
 }
 
-/** Removes what this module has written and no copy has that is kept. Without a manifest, only partial files. */
+/** Removes what this module has named and no copy has that is kept; nothing without a manifest. */
 async function removeUnpublished(folder: string): Promise<void> {
-  await removeMatching(folder, (name) => PARTIAL.test(name));
   const published = await readPublished(folder);
   if (published === undefined) return;
   const kept = new Set(published.dated.map(({ name }) => name));

@@ -133,7 +133,9 @@ function isText(value: unknown): value is string {
 }
 
 function isTime(value: unknown): boolean {
-  return isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(value) && !Number.isNaN(Date.parse(value));
+  return (
+    isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/.test(value) && !Number.isNaN(Date.parse(value))
+  );
 }
 
 /** Up to the year 2286. */

@@ -30,10 +30,16 @@ export interface PublishedCopies {
   readonly files: ReadonlyMap<string, CopyFile>;
 }
 
+/** The disk of a folder does not answer in time. */
+export class CopiesUnavailable extends Error {
+  override readonly name = 'CopiesUnavailable';
+  override readonly message = `the folder of copies could not be read within ${READ_TIMEOUT_MS} ms`;
+}
+
 /** Looks at a folder of published copies, for as many readers as there are in a process. */
 export interface PublishedFolder {
   readonly path: string;
-  /** Reads which copies it has, as {@link readPublished} does. @throws also when that takes too long */
+  /** Reads which copies it has, as {@link readPublished} does. @throws also CopiesUnavailable */
   read(): Promise<PublishedCopies | undefined>;
 }
 
@@ -43,13 +49,13 @@ export interface PublishedFolder {
  */
 export function openPublishedFolder(path: string): PublishedFolder {
   const look = shareWhilePending(() => readPublished(path));
-  return { path, read: () => withTimeout(look(), READ_TIMEOUT_MS) };
+  return { path, read: () => withTimeout(look(), READ_TIMEOUT_MS, () => new CopiesUnavailable()) };
 }
 
 /**
  * Reads which copies a folder has. Each copy has its manifest also under a name of its own. This one is written before
  * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing. One that is
- * damaged is skipped, with its copy.
+ * damaged or unreadable is skipped, with its copy.
  *
  * @returns undefined for a folder without `manifest.json`
  * @throws OperatorError if `manifest.json` is damaged, or the system's error
@@ -64,8 +70,8 @@ export async function readPublished(folder: string): Promise<PublishedCopies | u
   const dated: DatedManifest[] = [];
   for (const name of names) {
     if (dated.length === KEPT_COPIES) break;
-    const kept = await readIfPresent(join(folder, name));
     try {
+      const kept = await readIfPresent(join(folder, name));
       if (kept !== undefined) dated.push({ name, manifest: parseManifest(kept) });
     } catch {
       // The other copies are whole.

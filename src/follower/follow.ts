@@ -59,7 +59,7 @@ function requireProgress({ meta }: ChangesPage, since: number): void {
   if (meta.has_more && meta.next_since <= since) {
     throw new OperatorError(
       `The service is not advancing: after ${showPosition(since)} it returned the next position ${showPosition(meta.next_since)}. ` +
-        'Report this fault to its operator. The saved position is unchanged.',
+        'Report this fault to its operator.',
     );
   }
 }

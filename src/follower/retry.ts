@@ -53,6 +53,11 @@ export class TemporaryFailure extends OperatorError {
   }
 }
 
+/** @returns the message of an error without its full stop */
+export function asClause({ message }: Error): string {
+  return message.replace(/\.$/, '');
+}
+
 export interface RetryOptions {
   readonly retryPolicy: RetryPolicy;
   /** Ends a wait. */

@@ -73,7 +73,8 @@ export function createCopySource(options: CopySourceOptions): CopySource {
         // Only a redirect without a key may leave the host.
         redirect: isOwn ? 'manual' : 'follow',
       });
-      if (response.status === 404) throw new FileMissing(`There is no ${copiesUrl}/${name}`);
+      if (response.status === 404)
+        throw new FileMissing(`There is no ${copiesUrl}/${name}: if a newer copy was just published, try again`);
       // Nothing follows.
       if (response.status === 416 && from > 0) return;
       if (!response.ok || response.body === null) throw await failureOfDownload(name, response);

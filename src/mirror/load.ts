@@ -3,7 +3,7 @@ import type { Manifest } from '../copies/manifest.js';
 import { OperatorError } from '../errors.js';
 import { PositionRefused, showPosition, type ReadPage } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
-import { retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
+import { asClause, retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
 import { CopyUnusable, type CopySource } from './copy-source.js';
 import { correctFaults, createStaging, findDifferences, stageCopy, STAGING, type OnProgress } from './staging.js';
 import type { MirrorStore } from './store.js';
@@ -74,25 +74,32 @@ export async function loadCatalogue(store: MirrorStore, options: LoadOptions): P
   }
 }
 
-/** @returns the message of an error without its full stop */
-export function asClause({ message }: Error): string {
-  return message.replace(/\.$/, '');
-}
-
 /** Makes the mirror equal to a published copy. */
 async function loadCopy(store: MirrorStore, manifest: Manifest, options: LoadOptions): Promise<Loaded> {
-  const { source, readPage, signal, onProgress } = options;
+  const { source, readPage, onProgress } = options;
   const { position, created_at: copyOf } = manifest;
-  // Before the download: the feed may refuse the position.
-  await retrying(options, () => readPage(position, signal)).catch((error: unknown) => {
+  await requireFollowable(manifest, readPage, options);
+  await stageCopy(store, manifest, source, options, onProgress);
+  return { ...(await replace(store, options, position)), position, copyOf };
+}
+
+/**
+ * Requires that the feed accepts the position of a copy, before its rows are taken.
+ *
+ * @throws CopyUnusable when it does not; as retrying() does
+ */
+export async function requireFollowable(
+  { position }: Manifest,
+  readPage: ReadPage,
+  retry: RetryOptions,
+): Promise<void> {
+  await retrying(retry, () => readPage(position, retry.signal)).catch((error: unknown) => {
     if (!(error instanceof PositionRefused)) throw error;
     const start = error.oldestSince === undefined ? '' : `, and the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(
       `The newest copy ends at ${showPosition(position)}${start}. Ask the operator of the service to publish a new one.`,
     );
   });
-  await stageCopy(store, manifest, source, options, onProgress);
-  return { ...(await replace(store, options, position)), position, copyOf };
 }
 
 /**
@@ -125,16 +132,20 @@ async function loadFeed(store: MirrorStore, options: LoadOptions): Promise<Loade
       `select count(*) as staged from ${STAGING}`,
     );
     const { staged = 0 } = counted[0] ?? {};
-    if (staged < before) break;
+    if (staged < before) throw await withoutCopy(store, source);
     if (staged === (await count())) {
       return { ...(await replace(store, options, position)), position, copyOf: undefined };
     }
   }
+  throw new TemporaryFailure('Titles are being created faster than the feed can be read');
+}
+
+/** @returns the error of a feed that lacks titles. A mirror that was loaded before waits for a copy. */
+async function withoutCopy(store: MirrorStore, source: CopySource): Promise<OperatorError> {
   const advice =
     `No copy is published at ${source.url}/, and the feed alone does not have every title: it reaches back at most 30 days. ` +
     'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
-  // A mirror that has been loaded before waits for a copy.
-  throw (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
+  return (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
 }
 
 /** Makes the mirror equal to the staged rows and moves it to their position, in one transaction. */
@@ -146,13 +157,7 @@ function replace(
   return store.transaction('write', async () => {
     const { missing, changed, stamp, extra } = await findDifferences(store);
     await correctFaults(store);
-    await store.session.query(
-      `insert into ${store.schema}.state (base_url, position, reached, copy_position) values ($1, $2, $2, $2)
-       on conflict (singleton) do update
-          set (base_url, position, reached, copy_position) = (excluded.base_url, $2, $2, $2),
-              (verified_copy, verified_at, differences) = (null, null, null)`,
-      [baseUrl, position.toFixed(6)],
-    );
+    await store.recordLoad(baseUrl, position);
     return { inserted: missing, changed: changed + stamp, deleted: extra };
   });
 }

@@ -2,10 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import { PositionRefused, type PollResult } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
-import { TemporaryFailure } from '../follower/retry.js';
+import { asClause, TemporaryFailure } from '../follower/retry.js';
 import { backoff } from '../platform/async/backoff.js';
 import { isDatabaseUnavailable, sqlState } from '../platform/postgres/errors.js';
-import { asClause, loadCatalogue, type Loaded, type LoadOptions } from './load.js';
+import { loadCatalogue, type Loaded, type LoadOptions } from './load.js';
 import type { MirrorStatus } from './status.js';
 import { MirrorLocked, MirrorStore, PositionMoved, type Entry, type StoreOptions } from './store.js';
 
@@ -56,7 +56,7 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
       if (once || !(hasOpened ? isTransient(error) : isTransientAtStart(error))) throw error;
       failures += 1;
       const wait = backoff(failures, retryPolicy);
-      options.onFailure(`The mirror's database cannot be used: ${(error as Error).message}`, wait);
+      options.onFailure(`The mirror's database cannot be used: ${asClause(error as Error)}`, wait);
       await delay(wait, undefined, { signal }).catch(() => undefined);
     } finally {
       store?.close();

@@ -54,9 +54,11 @@ export async function stageCopy(
 ): Promise<void> {
   const { session } = store;
   const { name, bytes: total, rows: expected } = fileOf(manifest, 'titles');
+  const failed = new AbortController();
   async function* compressed(): AsyncGenerator<Buffer> {
     let bytes = 0;
-    for await (const piece of source.readTitles(manifest, retry)) {
+    const untilThen = { ...retry, signal: AbortSignal.any([retry.signal, failed.signal]) };
+    for await (const piece of source.readTitles(manifest, untilThen)) {
       yield piece;
       bytes += piece.length;
       onProgress({ phase: 'reading', rows: Math.floor((expected * bytes) / total), bytes, total });
@@ -67,7 +69,9 @@ export async function stageCopy(
     await session.query('create temporary table lines (line json)');
     // As they were written: see copyAsNdjson().
     const copy = copyFrom(`copy pg_temp.lines from stdin (format csv, quote e'\\x01', delimiter e'\\x02')`);
-    await pipeline(compressed, createGunzip(), session.query(copy));
+    // The download may wait for its host.
+    const stored = session.query(copy).once('error', () => failed.abort());
+    await pipeline(compressed, createGunzip(), stored);
     onProgress({ phase: 'writing', rows: expected, bytes: total, total: undefined });
     const { rowCount } = await session.query(
       `insert into ${STAGING} select entry.* from pg_temp.lines, json_to_record(line) as entry(${ENTRY})`,

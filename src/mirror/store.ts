@@ -77,8 +77,9 @@ const MIRROR_LOCK_MS = 5_000;
 /** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
 const LOCK_TIMEOUT_MS = 600_000;
 
-/** Bound on a small change, in milliseconds. A repair in another session may hold the lock. */
+/** Bounds on a small change and on its lock, in milliseconds. A repair in another session may hold that. */
 const CHANGE_TIMEOUT_MS = 120_000;
+const CHANGE_LOCK_MS = 100_000;
 
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
 const LOCK_CLASS = 0x6d697272;
@@ -87,7 +88,7 @@ const LOCK_CLASS = 0x6d697272;
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
 /**
- * The tables of a mirror, in one session of its database. All changes are transactions of rows and position together. When
+ * The tables of a mirror, in one session of its database. Rows and position change together, in one transaction. When
  * the signal is aborted, the session is closed at once, which undoes what is not committed.
  */
 export class MirrorStore {
@@ -200,7 +201,7 @@ export class MirrorStore {
       comment on schema ${this.schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
   }
 
-  /** @returns undefined before the first copy is complete */
+  /** @returns undefined before the first copy is complete @throws DatabaseUnavailable, or the database's error */
   async readState(): Promise<SavedState | undefined> {
     const { rows } = await this.#bounded(
       this.session.query<Record<string, string | null>>(
@@ -241,7 +242,7 @@ export class MirrorStore {
       );
       if (rowCount === 0) throw new PositionMoved("The mirror's position was changed.");
     };
-    await this.#bounded(this.transaction('write', save), CHANGE_TIMEOUT_MS);
+    await this.#changeQuickly(save);
   }
 
   /** Requires that the mirror is still at a position, in seconds. @throws as savePage() does */
@@ -252,21 +253,59 @@ export class MirrorStore {
   }
 
   /**
+   * Records that the mirror is what was loaded, within a transaction: nothing is known of comparisons any more.
+   *
+   * @param position - of what was loaded, in seconds
+   */
+  async recordLoad(baseUrl: string, position: number): Promise<void> {
+    await this.session.query(
+      `insert into ${this.schema}.state (base_url, position, reached, copy_position) values ($1, $2, $2, $2)
+       on conflict (singleton) do update
+          set (base_url, position, reached, copy_position) = (excluded.base_url, $2, $2, $2),
+              (verified_copy, verified_at, differences) = (null, null, null)`,
+      [baseUrl, position.toFixed(6)],
+    );
+  }
+
+  /**
+   * Records a repair by a copy, within a transaction.
+   *
+   * @param copyOf - when the copy was created
+   * @param from - the position to follow the feed from, in seconds, unless the mirror is not as far
+   */
+  async recordRepair(copyOf: string, from: number): Promise<void> {
+    await this.session.query(
+      `update ${this.schema}.state
+          set position = least(position, $1), (verified_copy, verified_at, differences) = ($2, now(), 0)`,
+      [from.toFixed(6), copyOf],
+    );
+  }
+
+  /**
    * Records the result of a comparison with a copy.
    *
-   * @param copyPosition - the position of what the mirror had loaded then, in seconds
-   * @returns false if the mirror has loaded another copy since: the result is no longer about it
-   * @throws as savePage() does
+   * @param compared - the state of the mirror that was compared
+   * @returns false if the mirror was loaded, repaired or compared since: the result may no longer be about it
+   * @throws DatabaseUnavailable, or the database's error
    */
-  async saveVerification(copyOf: string, copyPosition: number, differences: number): Promise<boolean> {
-    const saving = this.transaction('write', () =>
+  async saveVerification(
+    copyOf: string,
+    { copyPosition, verified }: SavedState,
+    differences: number,
+  ): Promise<boolean> {
+    const save = (): Promise<pg.QueryResult> =>
       this.session.query(
-        `update ${this.schema}.state set verified_copy = $1, verified_at = now(), differences = $3 where copy_position = $2`,
-        [copyOf, copyPosition.toFixed(6), differences],
-      ),
-    );
-    const { rowCount } = await this.#bounded(saving, CHANGE_TIMEOUT_MS);
+        `update ${this.schema}.state set (verified_copy, verified_at, differences) = ($1, now(), $3)
+          where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5`,
+        [copyOf, copyPosition.toFixed(6), differences, verified?.copyOf, verified?.differences],
+      );
+    const { rowCount } = await this.#changeQuickly(save);
     return rowCount === 1;
+  }
+
+  /** Runs a small change. Its lock is not waited for as long as that of a load, which would cost more to repeat. */
+  #changeQuickly<T>(work: () => Promise<T>): Promise<T> {
+    return this.#bounded(this.transaction('write', work, CHANGE_LOCK_MS), CHANGE_TIMEOUT_MS);
   }
 
   /** Bounds the wait for work that may be silent because the network has lost the connection. */
@@ -283,12 +322,13 @@ export class MirrorStore {
    *
    * @throws the error of the work, after a rollback
    */
-  async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>): Promise<T> {
+  async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
     try {
       await this.session.query(
         mode === 'read'
           ? 'begin isolation level repeatable read'
-          : `begin isolation level read committed; lock table ${this.schema}.state in share row exclusive mode`,
+          : `begin isolation level read committed; set local lock_timeout = ${lockTimeoutMs};
+             lock table ${this.schema}.state in share row exclusive mode`,
       );
       const result = await work();
       await this.session.query('commit');

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../copies/manifest.js';
 import { OperatorError } from '../errors.js';
 import { showPosition } from '../follower/client.js';
-import type { RetryOptions } from '../follower/retry.js';
+import { asClause, type RetryOptions } from '../follower/retry.js';
 import { requireManifest, type CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy, type OnProgress } from './staging.js';
 import type { MirrorStatus } from './status.js';
@@ -14,8 +14,8 @@ type Fault = (typeof FAULTS)[number];
 export interface Comparison {
   /** When the copy was created. */
   readonly copyOf: string;
-  /** The position of what the mirror had loaded then, in seconds. */
-  readonly loadedPosition: number;
+  /** The state of the mirror then. */
+  readonly compared: SavedState;
   /** Rows of the copy. */
   readonly copied: number;
   /** Rows of the mirror. */
@@ -74,14 +74,11 @@ export async function verify(
     if (repairs) {
       await correctFaults(store);
       // What was wrong may have changed again after the copy: that part of the feed is read once more.
-      await session.query(
-        `update ${schema}.state set position = least(position, $1), verified_copy = $2, verified_at = now(), differences = 0`,
-        [(differences > 0 ? manifest : state).position.toFixed(6), manifest.created_at],
-      );
+      await store.recordRepair(manifest.created_at, (differences > 0 ? manifest : state).position);
     }
     return {
       copyOf: manifest.created_at,
-      loadedPosition: state.copyPosition,
+      compared: state,
       copied: fileOf(manifest, 'titles').rows,
       mirrored: counted[0]?.mirrored ?? 0,
       newer,
@@ -127,7 +124,7 @@ export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<
   };
   while (!signal.aborted) {
     await verifyNewCopy({ ...options, print: printOnce }).catch((error: unknown) => {
-      if (!signal.aborted) printOnce(`The comparison with the newest copy failed: ${(error as Error).message}`);
+      if (!signal.aborted) printOnce(`The comparison with the newest copy failed: ${asClause(error as Error)}.`);
     });
     // Not what keeps the process: the mirror may have failed.
     await delay(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
@@ -156,9 +153,9 @@ export async function verifyNewCopy(options: VerifyNewCopiesOptions): Promise<nu
         print(`Compared with the copy of ${copyOf} at ${new Date(at).toISOString()}: ${result}.`);
         return differences;
       }
-      const { differences, loadedPosition } = await verify(store, manifest, source, options);
-      // Again, if the mirror has loaded another copy meanwhile.
-      await store.saveVerification(copyOf, loadedPosition, differences);
+      const { differences, compared } = await verify(store, manifest, source, options);
+      // Again, if the mirror was loaded or repaired meanwhile.
+      await store.saveVerification(copyOf, compared, differences);
     }
   } finally {
     store.close();

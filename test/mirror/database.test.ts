@@ -111,6 +111,10 @@ describe('the database of a mirror', () => {
     'it stores a page': { lock: 'lock table catalog_mirror.titles in share mode', args: [] },
     'it starts': { lock: 'lock table catalog_mirror.state in access exclusive mode', args: [] },
     'it compares': { lock: 'lock table catalog_mirror.state in share mode', args: ['--verify'] },
+    'it compares in the end': {
+      lock: 'lock table catalog_mirror.titles in access exclusive mode',
+      args: ['--once', '--verify'],
+    },
   };
 
   for (const [what, { lock, args }] of Object.entries(WAITING)) {

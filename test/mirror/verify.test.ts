@@ -144,13 +144,16 @@ describe('catalog mirror verify', () => {
     assert.deepEqual(await state(), [1]);
     const options = { databaseUrl: mirror.url, schema: 'catalog_mirror' };
     const store = await MirrorStore.open(options, false, new AbortController().signal);
-    const { copyPosition = 0 } = (await store.readState()) ?? {};
+    const compared = (await store.readState()) ?? assert.fail();
+    await world.run('verify', '--repair');
+    assert.equal(await store.saveVerification(new Date().toISOString(), compared, 5), false, 'it was repaired');
+    assert.deepEqual(await state(), [0]);
     await world.restoreBackup();
     await host.publish(service);
     await world.succeed();
     assert.deepEqual(await state(), [null]);
     // Of a comparison that was under way.
-    assert.equal(await store.saveVerification(new Date().toISOString(), copyPosition, 5), false);
+    assert.equal(await store.saveVerification(new Date().toISOString(), compared, 5), false, 'it was loaded');
     store.close();
     assert.deepEqual(await state(), [null]);
   });
@@ -168,6 +171,15 @@ describe('catalog mirror verify', () => {
     const { code, stderr } = await verify();
     assert.equal(code, 1);
     assert.match(stderr, /belongs to https:\/\/other\.example\.com\/\uFFFD\[2J, not to http/);
+  });
+
+  it('a repair is refused if the feed no longer reaches back to the copy', async () => {
+    await titles().where({ svc_id: 'title-0007' }).delete();
+    await world.setClock(31n * 86_400_000_000n);
+    const { code, stderr } = await verify('--repair');
+    assert.equal(code, 1);
+    assert.match(stderr, /The newest copy ends at .* Ask the operator of the service to publish a new one\./);
+    assert.equal((await titles().pluck<string[]>('svc_id')).length, 304);
   });
 
   it('catalog mirror verify refuses a truncated copy, and repairs nothing by it', async () => {

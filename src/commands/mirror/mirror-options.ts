@@ -6,7 +6,12 @@ import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, type ClientOptions } from '../../follower/client.js';
 import { createCopySource, type CopySource } from '../../mirror/copy-source.js';
 import type { StoreOptions } from '../../mirror/store.js';
-import { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
+import {
+  INSUFFICIENT_PRIVILEGE,
+  isDatabaseUnavailable,
+  LOCK_NOT_AVAILABLE,
+  sqlState,
+} from '../../platform/postgres/errors.js';
 import { CLIENT_KEY_NOTE, requireClientKey } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 
@@ -101,6 +106,9 @@ function adviceOn(error: unknown): string | undefined {
       `The role lacks a privilege in the mirror's database: ${message}. Grant it to the role, or choose an empty schema ` +
       'that the role owns with --schema.'
     );
+  }
+  if (state === LOCK_NOT_AVAILABLE) {
+    return `Another session holds a lock in the mirror's database: ${message}. Try again when it is done.`;
   }
   if (state.startsWith(INSUFFICIENT_RESOURCES)) return `The mirror's database is out of resources: ${message}.`;
   return isDatabaseUnavailable(error)

@@ -7,7 +7,7 @@ import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-s
 import type { Loaded } from '../../mirror/load.js';
 import { mirror } from '../../mirror/mirror.js';
 import { MirrorStatus } from '../../mirror/status.js';
-import { verifyNewCopies, verifyNewCopy } from '../../mirror/verify.js';
+import { verifyNewCopies, verifyNewCopy, type VerifyNewCopiesOptions } from '../../mirror/verify.js';
 import { interval, INTERVAL } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { ProgressDisplay } from '../output/progress-display.js';
@@ -115,7 +115,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       }),
     );
     await verifying;
-    const differences = flags.verify && once && !signal.aborted ? await verifyNewCopy(copies) : 0;
+    const differences = flags.verify && once && !signal.aborted ? await compare(copies) : 0;
     display.stop();
     print(reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
     if (differences > 0) {
@@ -128,6 +128,14 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     display.stop();
     await server?.close();
   }
+}
+
+/** @returns how many rows differ; 0 also if the signal ends the comparison */
+function compare(options: VerifyNewCopiesOptions): Promise<number> {
+  return withStoreErrors(() => verifyNewCopy(options)).catch((error: unknown) => {
+    if (options.signal.aborted) return 0;
+    throw error;
+  });
 }
 
 function describe({ inserted, changed, deleted, copyOf }: Loaded): string {

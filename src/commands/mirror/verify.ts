@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { OperatorError } from '../../errors.js';
 import { retryPolicy, type RetryOptions } from '../../follower/retry.js';
+import { createClient } from '../../follower/client.js';
 import { requireManifest } from '../../mirror/copy-source.js';
+import { requireFollowable } from '../../mirror/load.js';
 import type { OnProgress } from '../../mirror/staging.js';
 import { MirrorStore } from '../../mirror/store.js';
 import { differs, verify, type Comparison } from '../../mirror/verify.js';
@@ -51,7 +53,7 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { signal, stdout } = context;
   const { repair: repairs = false } = flags;
-  const { source, store: options } = await readMirrorOptions(flags, context);
+  const { client, source, store: options } = await readMirrorOptions(flags, context);
   const display = new ProgressDisplay(context.stderr, { label: 'copy', isEnabled: flags.json !== true });
   const retry: RetryOptions = {
     retryPolicy: retryPolicy(true),
@@ -61,10 +63,12 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   let store: MirrorStore | undefined;
   try {
     const manifest = await requireManifest(source, retry);
+    // The repaired mirror follows the feed from there.
+    if (repairs) await requireFollowable(manifest, createClient(client), retry);
     store = await MirrorStore.open(options, false, signal);
     const onProgress: OnProgress = (progress) =>
       display.update({ ...progress, phase: progress.phase === 'writing' ? 'comparing' : 'reading' });
-    const { loadedPosition: _, ...result } = await verify(store, manifest, source, { ...retry, repairs, onProgress });
+    const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs, onProgress });
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs }, describe(result, repairs));
     if (result.differences > 0 && !repairs) {
@@ -72,7 +76,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     }
   } catch (error) {
     if (signal.aborted) {
-      throw new OperatorError(`Interrupted.${repairs ? ' Nothing was repaired.' : ''}`, { cause: error });
+      throw new OperatorError('Interrupted. Run the command again to see how the mirror is.', { cause: error });
     }
     throw error;
   } finally {
@@ -81,7 +85,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   }
 }
 
-function describe(result: Omit<Comparison, 'loadedPosition'>, isRepaired: boolean): string {
+function describe(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
   const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${count(rows)} ${fault}`);
   return [

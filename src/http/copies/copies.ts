@@ -3,12 +3,13 @@ import { constants } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import parseRange from 'range-parser';
-import type { PublishedFolder } from '../../copies/published.js';
+import { CopiesUnavailable, type PublishedFolder } from '../../copies/published.js';
 import { isCopyFileName, MANIFEST_NAME, type CopyFile } from '../../copies/manifest.js';
 import { Problem } from '../../errors.js';
 import { authenticate, type AuthenticationParts } from '../request/authenticate.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline } from '../request/deadline.js';
+import { serviceUnavailable } from '../response/problems.js';
 import { clientHas, Representation } from '../response/representation.js';
 import { createDownloads, type Downloads } from './downloads.js';
 
@@ -54,7 +55,10 @@ async function answer(ctx: RequestContext, copies: PublishedFolder, downloads: D
   }
   const name = ctx.state.target.path.slice(COPIES_PATH.length);
   if (name !== MANIFEST_NAME && !isCopyFileName(name)) throw notFound('This path does not exist.');
-  const published = await copies.read();
+  const published = await copies.read().catch((error: unknown) => {
+    if (!(error instanceof CopiesUnavailable)) throw error;
+    throw serviceUnavailable({ detail: 'Published copies cannot be read at the moment. Try again in a few seconds.' });
+  });
   if (ctx.state.timedOut) return;
   if (published === undefined) throw notFound('No copy is published at the moment.');
   if (name === MANIFEST_NAME) return sendManifest(ctx, published.text);

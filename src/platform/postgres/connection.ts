@@ -14,6 +14,9 @@ const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'; set pla
 /** This much earlier the server's own bound on a statement ends, since it also frees the server. In milliseconds. */
 const ANSWER_MARGIN_MS = 100;
 
+/** After this silence, the system probes whether a connection is still there, in milliseconds. */
+const KEEP_ALIVE_MS = 30_000;
+
 /** After these errors PostgreSQL closes the connection (appendix A). */
 const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
 
@@ -48,6 +51,8 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
     application_name: options.applicationName,
     connectionTimeoutMillis: options.acquireTimeoutMs,
     keepAlive: true,
+    // Otherwise a connection that the network has lost is noticed after two hours, while a statement is awaited.
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: { getTypeParser },
     statementTimeoutMs,
     answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
