@@ -7,7 +7,8 @@ import { backoff } from '../platform/async/backoff.js';
 import { isDatabaseUnavailable, sqlState } from '../platform/postgres/errors.js';
 import { loadCatalogue, type Loaded, type LoadOptions } from './load.js';
 import type { MirrorStatus } from './status.js';
-import { MirrorLocked, MirrorStore, PositionMoved, type Entry, type StoreOptions } from './store.js';
+import { MirrorLocked } from './session.js';
+import { MirrorStore, PositionMoved, type Entry, type StoreOptions } from './store.js';
 
 export interface MirrorOptions extends StoreOptions, LoadOptions {
   /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */

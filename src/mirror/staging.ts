@@ -6,7 +6,8 @@ import { sqlState } from '../platform/postgres/errors.js';
 import { OperatorError } from '../errors.js';
 import type { RetryOptions } from '../follower/retry.js';
 import { CopyUnusable, type CopySource } from './copy-source.js';
-import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS, type MirrorStore, type SavedState } from './store.js';
+import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS } from './columns.js';
+import type { MirrorStore, SavedState } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
 export const STAGING = 'pg_temp.staged';

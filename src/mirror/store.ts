@@ -1,12 +1,9 @@
 import pg from 'pg';
 import { OperatorError } from '../errors.js';
 import type { ChangesPage } from '../follower/client.js';
-import { withTimeout } from '../platform/async/with-timeout.js';
-import { openConnection, type Connection } from '../platform/postgres/connection.js';
-import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../platform/postgres/errors.js';
-
-/** The schema and the tables that are there, by their names. */
-type Found = Partial<Record<'schema' | 'state' | 'titles', string | null>>;
+import type { Connection } from '../platform/postgres/connection.js';
+import { CONTENT, ENTRY } from './columns.js';
+import { bounded, connect, LOCK_TIMEOUT_MS, openTables, QUERY_TIMEOUT_MS } from './session.js';
 
 /** A title as the feed has it. */
 export type Entry = ChangesPage['data'][number];
@@ -31,61 +28,12 @@ export interface SavedState {
   readonly verified: { readonly copyOf: string; readonly at: number; readonly differences: number } | undefined;
 }
 
-/** Another session has the lock of the schema. */
-export class MirrorLocked extends OperatorError {}
-
 /** Another session has changed the position, as a repair does. */
 export class PositionMoved extends OperatorError {}
-
-/** The columns of the titles besides the key, with their types. */
-const CONTENT_TYPES = { media_type: 'text', title: 'text', updated_at: 'timestamptz', has_bundles: 'boolean' };
-export const CONTENT = Object.keys(CONTENT_TYPES);
-
-/** Those of them that are text. */
-export const TEXTS: readonly string[] = Object.entries(CONTENT_TYPES).flatMap(([name, type]) =>
-  type === 'text' ? [name] : [],
-);
-
-const typed = (constraint: string): string =>
-  Object.entries(CONTENT_TYPES)
-    .map(([name, type]) => `, ${name} ${type}${constraint}`)
-    .join('');
-
-/** The columns of a table of titles, as SQL. */
-export const TITLE_COLUMNS = `svc_id text collate "C" primary key${typed(' not null')}`;
-
-/** The fields of an entry with their types, in the order of the columns. */
-export const ENTRY = `svc_id text${typed('')}`;
-
-/** Limits that a role or a database may have, and which bulk work exceeds. Not every version has each. */
-const UNLIMITED = [
-  'statement_timeout',
-  'idle_in_transaction_session_timeout',
-  'idle_session_timeout',
-  'transaction_timeout',
-];
-
-/** Bound on a connection, in milliseconds. */
-const CONNECT_TIMEOUT_MS = 10_000;
-
-/** Bound on a query that needs no work, in milliseconds. */
-const QUERY_TIMEOUT_MS = 10_000;
-
-/** Bound on the wait for another mirror that is ending, in milliseconds. */
-const MIRROR_LOCK_MS = 5_000;
-
-/** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
-const LOCK_TIMEOUT_MS = 600_000;
 
 /** Bounds on a small change and on its lock, in milliseconds. A repair in another session may hold that. */
 const CHANGE_TIMEOUT_MS = 120_000;
 const CHANGE_LOCK_MS = 100_000;
-
-/** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
-const LOCK_CLASS = 0x6d697272;
-
-/** Encodings that hold any title as it is. */
-const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
 /**
  * The tables of a mirror, in one session of its database. Rows and position change together, in one transaction. When
@@ -97,7 +45,7 @@ export class MirrorStore {
 
   private constructor(
     readonly session: Connection,
-    private readonly name: string,
+    name: string,
     private readonly signal: AbortSignal,
   ) {
     this.schema = pg.escapeIdentifier(name);
@@ -118,15 +66,7 @@ export class MirrorStore {
     const session = await connect(databaseUrl, isMirror ? 'catalog mirror' : 'catalog mirror verify', signal);
     const store = new MirrorStore(session, schema, signal);
     try {
-      await store.#bounded(store.#setUp(), QUERY_TIMEOUT_MS);
-      if (isMirror) await store.#lock();
-      const found = await store.#bounded(store.#find(), QUERY_TIMEOUT_MS);
-      if (isMirror) await store.#bounded(store.#create(found), CHANGE_TIMEOUT_MS);
-      else if (!found.state) {
-        throw new OperatorError(
-          `The schema ${schema} of this database has no mirror. Create one with "catalog mirror".`,
-        );
-      }
+      await openTables(session, schema, isMirror);
       return store;
     } catch (error) {
       store.close();
@@ -134,76 +74,10 @@ export class MirrorStore {
     }
   }
 
-  async #setUp(): Promise<void> {
-    const { rows } = await this.session.query<{ encoding: string }>(
-      `select current_setting('server_encoding') as encoding, set_config(name, '0', false)
-         from pg_settings where name = any($1)`,
-      [UNLIMITED],
-    );
-    const { encoding = '' } = rows[0] ?? {};
-    if (!ENCODINGS.includes(encoding)) {
-      throw new OperatorError(
-        `The mirror's database has the encoding ${encoding}, which cannot hold every title. Use one with UTF8.`,
-      );
-    }
-    // A policy that hides rows would look like missing ones.
-    await this.session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}; set row_security = off`);
-    // Ends the work, and with it the lock, of a mirror that is gone. Not every system supports it.
-    await this.session.query("set client_connection_check_interval = '1s'").catch(() => undefined);
-  }
-
-  /** @throws MirrorLocked when another mirror writes this schema */
-  async #lock(): Promise<void> {
-    try {
-      await this.session.query(`set lock_timeout = ${MIRROR_LOCK_MS}`);
-      const locked = this.session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, this.name]);
-      await this.#bounded(locked, MIRROR_LOCK_MS + QUERY_TIMEOUT_MS);
-      await this.session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    } catch (error) {
-      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-      throw new MirrorLocked(
-        `Another mirror is writing to the schema ${this.name}. Stop it, or choose another --schema.`,
-      );
-    }
-  }
-
-  /** Looks for the schema and the tables. */
-  async #find(): Promise<Found> {
-    const { rows } = await this.session.query<Required<Found>>(
-      'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
-      [this.schema, `${this.schema}.state`, `${this.schema}.titles`],
-    );
-    return rows[0] ?? {};
-  }
-
-  /** Creates what is missing, so that a role without the privilege to create can use existing tables. */
-  async #create({ schema, state, titles }: Found): Promise<void> {
-    if (state) return;
-    if (titles) {
-      throw new OperatorError(
-        `The schema ${this.name} has a table titles that is not a mirror's. Choose another --schema.`,
-      );
-    }
-    if (!schema) await this.session.query(`create schema ${this.schema}`);
-    // Several statements in one query are one transaction.
-    await this.session.query(`
-      create table ${this.schema}.titles (${TITLE_COLUMNS});
-      create table ${this.schema}.state (
-        singleton boolean primary key default true check (singleton),
-        base_url text not null,
-        position numeric(16, 6) not null,
-        reached numeric(16, 6) not null,
-        copy_position numeric(16, 6) not null,
-        verified_copy timestamptz,
-        verified_at timestamptz,
-        differences bigint
-      );
-      comment on schema ${this.schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
-  }
-
   /** @returns undefined before the first copy is complete @throws DatabaseUnavailable, or the database's error */
   async readState(): Promise<SavedState | undefined> {
-    const { rows } = await this.#bounded(
+    const { rows } = await bounded(
+      this.session,
       this.session.query<Record<string, string | null>>(
         `select base_url, position, reached, copy_position, verified_copy, verified_at, differences from ${this.schema}.state`,
       ),
@@ -305,15 +179,7 @@ export class MirrorStore {
 
   /** Runs a small change. Its lock is not waited for as long as that of a load, which would cost more to repeat. */
   #changeQuickly<T>(work: () => Promise<T>): Promise<T> {
-    return this.#bounded(this.transaction('write', work, CHANGE_LOCK_MS), CHANGE_TIMEOUT_MS);
-  }
-
-  /** Bounds the wait for work that may be silent because the network has lost the connection. */
-  async #bounded<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
-    return withTimeout(work, timeoutMs, () => {
-      this.close();
-      return new DatabaseTimeout("the mirror's database did not answer in time");
-    });
+    return bounded(this.session, this.transaction('write', work, CHANGE_LOCK_MS), CHANGE_TIMEOUT_MS);
   }
 
   /**
@@ -361,40 +227,4 @@ export class MirrorStore {
       [JSON.stringify(entries)],
     );
   }
-}
-
-/** @throws OperatorError for a URL that the driver cannot use; DatabaseUnavailable, the database's error, or the signal's reason */
-async function connect(databaseUrl: string, applicationName: string, signal: AbortSignal): Promise<Connection> {
-  signal.throwIfAborted();
-  const opening = openConnection({
-    address: databaseUrl,
-    applicationName,
-    acquireTimeoutMs: CONNECT_TIMEOUT_MS,
-    statementTimeoutMs: 0,
-  }).catch((error: unknown) => {
-    if ((error as Error).message.includes('client password must be a string')) {
-      throw new OperatorError(
-        "The mirror's database asks for a password. Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.",
-        { cause: error },
-      );
-    }
-    // A part of the URL that cannot be decoded, or a file that it names and that cannot be read.
-    if (error instanceof URIError || (error as NodeJS.ErrnoException).syscall === 'open') {
-      throw new OperatorError(`The URL of the mirror's database cannot be used: ${(error as Error).message}.`, {
-        cause: error,
-      });
-    }
-    throw error;
-  });
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(signal.reason as Error);
-      void opening.then(
-        (session) => session.destroy(),
-        () => undefined,
-      );
-    };
-    signal.addEventListener('abort', abort, { once: true });
-    void opening.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
