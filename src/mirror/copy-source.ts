@@ -74,7 +74,7 @@ export function createCopySource(options: CopySourceOptions): CopySource {
         redirect: isOwn ? 'manual' : 'follow',
       });
       if (response.status === 404)
-        throw new FileMissing(`There is no ${copiesUrl}/${name}: if a newer copy was just published, try again`);
+        throw new FileMissing(`${copiesUrl}/${name} is not available. If a newer copy was just published, try again`);
       // Nothing follows.
       if (response.status === 416 && from > 0) return;
       if (!response.ok || response.body === null) throw await failureOfDownload(name, response);

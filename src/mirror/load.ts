@@ -95,7 +95,8 @@ export async function requireFollowable(
 ): Promise<void> {
   await retrying(retry, () => readPage(position, retry.signal)).catch((error: unknown) => {
     if (!(error instanceof PositionRefused)) throw error;
-    const start = error.oldestSince === undefined ? '' : `, and the feed begins at ${showPosition(error.oldestSince)}`;
+    const start =
+      error.oldestSince === undefined ? '' : `, before the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(
       `The newest copy ends at ${showPosition(position)}${start}. Ask the operator of the service to publish a new one.`,
     );

@@ -119,7 +119,9 @@ async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored
       });
     } catch (error) {
       if (error instanceof PositionMoved) {
-        position = (await store.readState())?.position;
+        const state = await store.readState();
+        position = state?.position;
+        status.verification = state?.verified;
       } else if (error instanceof PositionRefused) {
         onRefused(position);
         position = undefined;

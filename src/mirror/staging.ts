@@ -86,7 +86,13 @@ export async function stageCopy(
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     const { message, code } = error as NodeJS.ErrnoException;
-    if (INVALID_DATA.test(sqlState(error)) || code?.startsWith('Z_')) {
+    if (code?.startsWith('Z_')) {
+      throw new CopyUnusable(
+        `The file ${name} of the published copy is damaged: ${message}. Ask the operator of the service to publish a new one.`,
+        { cause: error },
+      );
+    }
+    if (INVALID_DATA.test(sqlState(error))) {
       throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
     }
     throw session.explain(error);

@@ -70,8 +70,9 @@ export class MirrorStatus {
     this.#failures += 1;
   }
 
-  /** Notes that the whole catalogue was loaded. */
+  /** Notes that the whole catalogue was loaded, which was not compared yet. */
   loaded(): void {
+    this.verification = undefined;
     this.#copies += 1;
   }
 

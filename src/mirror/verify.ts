@@ -144,13 +144,14 @@ export async function verifyNewCopy(options: VerifyNewCopiesOptions): Promise<nu
   const { created_at: copyOf } = manifest;
   const store = await MirrorStore.open(options.store, false, signal);
   try {
-    for (;;) {
+    for (let isNew = false; ; isNew = true) {
       status.verification = (await store.readState())?.verified;
       const { verification } = status;
       if (verification && Date.parse(verification.copyOf) === Date.parse(copyOf)) {
         const { differences, at } = verification;
         const result = differences === 0 ? 'equal' : differs(differences);
-        print(`Compared with the copy of ${copyOf} at ${new Date(at).toISOString()}: ${result}.`);
+        const when = isNew ? '' : `, at ${new Date(at).toISOString()}`;
+        print(`${isNew ? 'Compared' : 'Already compared'} with the copy of ${copyOf}${when}: ${result}.`);
         return differences;
       }
       const { differences, compared } = await verify(store, manifest, source, options);

@@ -99,7 +99,7 @@ describe('catalog mirror', () => {
     await world.restoreBackup();
     assert.match(
       await fail(),
-      /The newest copy ends at .*, and the feed begins at .*\. Ask the operator of the service to publish a new one\./,
+      /The newest copy ends at .*, before the feed begins at .*\. Ask the operator of the service to publish a new one\./,
     );
     assert.equal(
       await mirror.db
@@ -145,15 +145,19 @@ describe('catalog mirror', () => {
     const ending = new AbortController();
     const failures: string[] = [];
     const followed: number[] = [];
+    const status = new MirrorStatus();
     const running = world.keep(ending.signal, {
       onFailure: (reason) => failures.push(reason),
       onFollowing: (position) => followed.push(position),
+      status,
     });
     await eventually('the mirror has everything', world.isEqual);
+    status.verification = { copyOf: '2026-11-24T00:00:00.000Z', at: 1, differences: 0 };
     await world.restoreBackup();
     await eventually('it waits', () => failures.some((reason) => reason.includes('publish a new one')));
     const { position } = await host.publish(service);
     await eventually('it follows from the new copy', () => followed.at(-1) === position);
+    assert.equal(status.verification, undefined, 'the new copy was not compared yet');
     await world.requireEqual();
     ending.abort();
     await running;

@@ -94,7 +94,7 @@ describe('catalog mirror verify', () => {
       await spoil(titles);
       const { code, result, stderr } = await verify();
       assert.equal(code, 1, what);
-      assert.match(stderr, /The mirror differs from the copy\. Use --repair to correct it\./);
+      assert.match(stderr, /The mirror differs from the copy\. Run the command again with --repair to correct it\./);
       assert.equal(result.differences, 1);
       assert.deepEqual({ ...result.faults }, { missing: 0, changed: 0, stamp: 0, extra: 0, [fault]: 1 }, what);
       const [first] = result.first as unknown as { svc_id: string; fault: string }[];
@@ -173,9 +173,10 @@ describe('catalog mirror verify', () => {
     assert.match(stderr, /belongs to https:\/\/other\.example\.com\/\uFFFD\[2J, not to http/);
   });
 
-  it('a repair is refused if the feed no longer reaches back to the copy', async () => {
+  it('a comparison and a repair are refused if the feed no longer reaches back to the copy', async () => {
     await titles().where({ svc_id: 'title-0007' }).delete();
     await world.setClock(31n * 86_400_000_000n);
+    assert.equal((await verify()).code, 1);
     const { code, stderr } = await verify('--repair');
     assert.equal(code, 1);
     assert.match(stderr, /The newest copy ends at .* Ask the operator of the service to publish a new one\./);
@@ -290,7 +291,10 @@ describe('catalog mirror verify', () => {
     assert.deepEqual(await mirror.db.withSchema('catalog_mirror').from('state').pluck('differences'), [1]);
     const downloads = (): number => host.requests.filter(({ path }) => path.startsWith('/titles-')).length;
     const before = downloads();
-    assert.match(await world.fail('--verify'), /Compared with .*: 1 row differs\.\n(?:.*\n)*.*The mirror differs/);
+    assert.match(
+      await world.fail('--verify'),
+      /Already compared with .*: 1 row differs\.\n(?:.*\n)*.*The mirror differs/,
+    );
     assert.equal(downloads(), before, 'a copy is compared once');
     await host.publish(service);
     assert.match(

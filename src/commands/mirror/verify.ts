@@ -63,20 +63,20 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   let store: MirrorStore | undefined;
   try {
     const manifest = await requireManifest(source, retry);
-    // The repaired mirror follows the feed from there.
-    if (repairs) await requireFollowable(manifest, createClient(client), retry);
+    // A copy from before a restore may have rows that the catalogue no longer has.
+    await requireFollowable(manifest, createClient(client), retry);
     store = await MirrorStore.open(options, false, signal);
     const onProgress: OnProgress = (progress) =>
       display.update({ ...progress, phase: progress.phase === 'writing' ? 'comparing' : 'reading' });
     const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs, onProgress });
     display.stop();
-    report(stdout, flags.json, { ...result, repaired: repairs }, describe(result, repairs));
+    report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, describe(result, repairs));
     if (result.differences > 0 && !repairs) {
-      throw new OperatorError('The mirror differs from the copy. Use --repair to correct it.');
+      throw new OperatorError('The mirror differs from the copy. Run the command again with --repair to correct it.');
     }
   } catch (error) {
     if (signal.aborted) {
-      throw new OperatorError('Interrupted. Run the command again to see how the mirror is.', { cause: error });
+      throw new OperatorError('Interrupted. Run the command again to check the mirror.', { cause: error });
     }
     throw error;
   } finally {
