@@ -2,7 +2,7 @@ import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
 import { OperatorError, UsageError } from '../errors.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
-import { parseRetryAfter, TemporaryFailure } from './retry.js';
+import { asClause, parseRetryAfter, TemporaryFailure } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
 const MAX_FOREIGN_TEXT = 500;
@@ -160,7 +160,7 @@ function judge(response: Response, text: string, since: number): PollResult {
 export function failureOf(response: Response, body: unknown, since?: number): OperatorError {
   const { status } = response;
   const problem = isProblem(body) ? body : undefined;
-  const detail = problem && printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '');
+  const detail = problem && asClause({ message: printable(problem.detail, MAX_FOREIGN_TEXT) });
   const shown = problem ? `${status} ${problem.code}: ${detail ?? ''}` : String(status);
   if (status >= 500 || TEMPORARY.has(status)) {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());

@@ -54,7 +54,7 @@ export class TemporaryFailure extends OperatorError {
 }
 
 /** @returns the message of an error without its full stop */
-export function asClause({ message }: Error): string {
+export function asClause({ message }: Pick<Error, 'message'>): string {
   return message.replace(/\.$/, '');
 }
 

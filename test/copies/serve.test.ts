@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -225,6 +226,30 @@ describe('published copies over HTTP', () => {
     assert.equal((await get(name)).status, 200);
     await publish();
     assert.ok(!(await readdir(folder)).includes(`manifest-${time - 1}.json`));
+  });
+
+  it('a folder on a disk that hangs is temporarily unavailable, and the API still answers', async () => {
+    const hanging = await temporaryFolder();
+    const pipe = join(hanging, 'manifest.json');
+    execFileSync('mkfifo', [pipe]);
+    const other = await world.startService({ settings: { COPIES_DIR: hanging, SITE: 'off' } });
+    const headers = { authorization: `Bearer ${other.key}` };
+    try {
+      const replies = await Promise.all(
+        Array.from({ length: 6 }, () => send(other.url, '/copies/manifest.json', { headers })),
+      );
+      for (const reply of replies) {
+        assertProblem(reply, 'service_unavailable', { detail: /Published copies cannot be read at the moment/ });
+      }
+      // Compression takes a thread of the process.
+      const page = await send(other.url, `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 3_600}`, {
+        headers: { ...headers, 'accept-encoding': 'gzip' },
+      });
+      assert.deepEqual([page.status, page.headers['content-encoding']], [200, 'gzip']);
+    } finally {
+      // Ends the look.
+      await writeFile(pipe, '{}');
+    }
   });
 
   it('a server without COPIES_DIR has neither the path nor its description', async () => {
