@@ -1,15 +1,4 @@
 import type { Knex } from 'knex';
-import type { Dependency, DependencyState } from '../platform/telemetry/health.js';
-
-/** A dependency that a server has lost, or that is back. */
-export interface ComponentChange {
-  readonly component: Dependency;
-  readonly state: DependencyState;
-  /** In RFC 3339 and UTC. */
-  readonly at: string;
-  /** The host name of the server that noticed it. */
-  readonly server: string;
-}
 
 /** A developer who has used a part of a day's quota. */
 export interface ReachedQuota {
@@ -99,39 +88,6 @@ export async function recordQuotaNotices(db: Knex, quotas: readonly ReachedQuota
             resets_at: resetsAt,
           }),
           sinceSeconds: elapsedSeconds + WINDOW_SLACK_SECONDS,
-        },
-      );
-    }
-  });
-}
-
-/**
- * Records that components were lost or are back. All servers report the same loss within seconds, which is one notice. A
- * loss counts as another one after an hour: the server that would have reported the return may have ended. A change is compared
- * with the one before and, since another server may have recorded the same change first, with the one just after.
- */
-export async function recordComponentNotices(db: Knex, changes: readonly ComponentChange[]): Promise<void> {
-  if (changes.length === 0) return;
-  await record(db, async (transaction) => {
-    for (const { component, state, at, server } of changes) {
-      await transaction.raw(
-        `insert into notices (type, subject, occurred_at, data)
-         select :type, :subject, cast(:at as timestamptz), cast(:data as jsonb)
-          where :type is distinct from (
-            select type from notices
-             where subject = :subject and occurred_at <= cast(:at as timestamptz)
-               and occurred_at > cast(:at as timestamptz) - interval '1 hour'
-             order by occurred_at desc limit 1)
-            and :type is distinct from (
-            select type from notices
-             where subject = :subject and occurred_at > cast(:at as timestamptz)
-               and occurred_at < cast(:at as timestamptz) + interval '5 seconds'
-             order by occurred_at limit 1)`,
-        {
-          type: state === 'lost' ? 'component.lost' : 'component.back',
-          subject: `component ${component}`,
-          at,
-          data: JSON.stringify({ component, server }),
         },
       );
     }

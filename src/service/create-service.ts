@@ -119,15 +119,11 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   const maxConnections = connectionsWithin(config.databasePoolSize * pools);
   const webhook = webhookOf(config);
   const notices = webhook && new Notices(webhook, log);
-  const health = new Health(
-    log,
-    [
-      'database',
-      ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
-      ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
-    ],
-    (component, state) => notices?.noteChange(component, state),
-  );
+  const health = new Health(log, [
+    'database',
+    ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
+    ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
+  ]);
   const checkDatabase = databaseCheck(db, health);
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(overrides.now && (() => toMilliseconds(now())));

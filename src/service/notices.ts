@@ -1,4 +1,3 @@
-import { hostname } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
@@ -12,16 +11,9 @@ import {
   markDelivered,
   type ClaimedNotice,
 } from '../notices/outbox.js';
-import {
-  recordComponentNotices,
-  recordKeyNotices,
-  recordQuotaNotices,
-  type ComponentChange,
-  type ReachedQuota,
-} from '../notices/record-notices.js';
+import { recordKeyNotices, recordQuotaNotices, type ReachedQuota } from '../notices/record-notices.js';
 import { messageId, sendNotice, type Webhook } from '../notices/webhook.js';
 import { recurring, type Recurring } from '../platform/async/recurring.js';
-import type { Dependency, DependencyState } from '../platform/telemetry/health.js';
 import { findNearDayQuota, type DeveloperPlan } from '../usage/day-quotas.js';
 import { attempt } from './background.js';
 
@@ -33,9 +25,6 @@ const ROUNDS_PER_QUOTAS = 6;
 
 /** The most notices that one round sends. The next round continues. */
 const NOTICES_PER_ROUND = 50;
-
-/** The most changes of components that wait for the database. The oldest are dropped. */
-const MOST_CHANGES = 100;
 
 /** The parts of a day's quota that have a notice, in percent, the largest first. */
 const QUOTA_PERCENTS = [100, 80] as const;
@@ -51,25 +40,15 @@ export interface NoticeCounts {
   readonly givenUp: number;
 }
 
-/**
- * Records what the operator should know in the database, and sends it. No request waits for it. What happens while the
- * database is down is recorded when it is back.
- */
+/** Records what the operator should know in the database, and sends it. No request waits for it. */
 export class Notices {
   readonly counts = { pending: 0, givenUp: 0 } satisfies NoticeCounts;
-  #changes: readonly ComponentChange[] = [];
   readonly #stopping = new AbortController();
 
   constructor(
     private readonly webhook: Webhook,
     private readonly log: Logger,
   ) {}
-
-  /** Notes that a component was lost or is back, to be recorded in the next round. */
-  noteChange(component: Dependency, state: DependencyState): void {
-    const change = { component, state, at: new Date().toISOString(), server: hostname() };
-    this.#changes = [...this.#changes, change].slice(-MOST_CHANGES);
-  }
 
   /** Starts to record and to send notices. @param quotas - reads what developers have used */
   start(db: Knex, quotas: QuotaReader, intervalMs = INTERVAL_MS): Recurring {
@@ -91,10 +70,6 @@ export class Notices {
   }
 
   async #record(db: Knex, quotas: QuotaReader | undefined): Promise<void> {
-    const changes = this.#changes;
-    await recordComponentNotices(db, changes);
-    // Only now: if the database is down, they are recorded later. Others may have been noted meanwhile.
-    this.#changes = this.#changes.filter((change) => !changes.includes(change));
     await recordKeyNotices(db);
     if (quotas !== undefined) await recordQuotaNotices(db, await readReachedQuotas(db, quotas));
   }

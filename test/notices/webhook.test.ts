@@ -72,14 +72,11 @@ describe('the webhook of the operator', () => {
     }
   }
 
-  for (const [what, respond, reason, timeoutMs] of WRONG) {
-    it(`a notice fails when its receiver responds with ${what}`, async () => {
+  it('a notice fails with a reason when its receiver responds in a wrong way, or its URL has a port that fetch refuses', async () => {
+    for (const [what, respond, reason, timeoutMs] of WRONG) {
       const delivery = await sendTo(respond, timeoutMs);
-      assert.match(delivery.kind === 'failed' ? delivery.reason : 'delivered', reason);
-    });
-  }
-
-  it('a notice fails with a reason when its URL has a port that fetch refuses', async () => {
+      assert.match(delivery.kind === 'failed' ? delivery.reason : 'delivered', reason, what);
+    }
     const delivery = await sendNotice({ url: 'http://127.0.0.1:6000/', secret: Buffer.alloc(24) }, NOTICE);
     assert.deepEqual(delivery, { kind: 'failed', reason: 'fetch refuses this port' });
   });

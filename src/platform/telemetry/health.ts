@@ -18,14 +18,10 @@ export const CONSEQUENCES: Readonly<Record<Dependency, string>> = {
 export class Health {
   readonly #states: Map<Dependency, DependencyState>;
 
-  /**
-   * @param dependencies - the configured ones; reports about others are ignored
-   * @param onChange - called at each change
-   */
+  /** @param dependencies - the configured ones; reports about others are ignored */
   constructor(
     private readonly log: Logger,
     dependencies: readonly Dependency[],
-    private readonly onChange?: (dependency: Dependency, state: DependencyState) => void,
   ) {
     this.#states = new Map(dependencies.map((dependency) => [dependency, 'up']));
   }
@@ -42,6 +38,5 @@ export class Health {
     this.#states.set(dependency, state);
     if (state === 'lost') this.log.warn({ err: error }, `${dependency} lost. ${CONSEQUENCES[dependency]}`);
     else this.log.info(`${dependency} back`);
-    this.onChange?.(dependency, state);
   }
 }
