@@ -38,7 +38,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench soak screenshots screen-reader mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench lab soak screenshots screen-reader mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,10 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
 	@npm install --prefix .cache/bench --no-save --no-package-lock --loglevel=error $(BENCH_PACKAGES)
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
+
+# One file at a time: each measures the machine.
+lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, drains, long runs of models; MATCH selects tests, LONG=n lengthens runs
+	@exec $(BIN)/mocha $(if $(MATCH),--grep '$(MATCH)') 'test/lab/**/*.lab.ts'
 
 soak: $(BUILT) programs ## Run servers under load with a fault every two minutes and check all that happened; MINUTES (30), RATE and SEED
 	@exec node --import tsx test/soak/run.ts

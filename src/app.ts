@@ -13,7 +13,7 @@ import type { DocumentParts } from './http/probes/documents.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { rejectBody } from './http/request/content.js';
 import type { Middleware, RequestContext, RequestState } from './http/request/context.js';
-import { deadline } from './http/request/deadline.js';
+import { deadline, type DeadlineParts } from './http/request/deadline.js';
 import { requireHost } from './http/request/header-fields.js';
 import { prepareRequest } from './http/request/prepare-request.js';
 import { sendAnswers } from './http/response/answers.js';
@@ -29,7 +29,8 @@ import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
 import type { createSite } from './site/site.js';
 
-export interface AppParts extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts {
+export interface AppParts
+  extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts, DeadlineParts {
   readonly log: Logger;
   readonly requestMetrics: RequestMetrics;
   readonly usage: UsageCounter;
@@ -70,7 +71,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const { copies } = parts;
   if (copies !== undefined) app.use(onlyFor(outsideApi, serveCopies({ ...parts, copies })));
   app.use(onlyFor(outsideApi, serveProbesAndContract(parts)));
-  app.use(deadline());
+  app.use(deadline(parts.requestTimeoutMs));
   app.use(authenticate(parts));
   app.use(sendAnswers);
   app.use(await dispatch(document, parts));

@@ -108,9 +108,6 @@ interface Load {
 /** The most loads that share a query. Few queries run at a time, so a flood of unknown keys needs large ones. */
 const MAX_BATCH_SIZE = 64;
 
-/** After waiting this long for a query, in milliseconds, a load fails: its request has timed out. */
-const MAX_WAIT_MS = 1_000;
-
 /**
  * Creates a loader that sends few queries at a time. Loads that arrive meanwhile share the next query, also those of the
  * same key. A load cannot distinguish a valid key from an unknown one beforehand, so a flood of unknown keys occupies these
@@ -118,13 +115,14 @@ const MAX_WAIT_MS = 1_000;
  *
  * @param queriesAtOnce - the most connections that the loads occupy
  * @param clock - the clock that `expiresAt` is measured on
+ * @param maxWaitMs - after waiting this long for a query, a load fails: its request has timed out
  */
-export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLOCK): LoadCaller {
+export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLOCK, maxWaitMs = 1_000): LoadCaller {
   const queries = new Semaphore(queriesAtOnce);
 
   async function loadAll(loads: readonly Load[]): Promise<(Caller | undefined | Error)[]> {
     try {
-      const oldest = performance.now() - MAX_WAIT_MS;
+      const oldest = performance.now() - maxWaitMs;
       const due = loads.filter(({ queuedAt }) => queuedAt >= oldest).map(({ hash }) => hash);
       const callers = await findCallers(db, due, clock);
       return loads.map(({ hash, queuedAt }) =>

@@ -27,6 +27,8 @@ export interface LocalAdmissionParts {
 export interface SharedAdmissionParts extends LocalAdmissionParts {
   /** May contain a password and is never printed. */
   readonly address: RedisAddress;
+  /** Bound on a command of Redis, in milliseconds. */
+  readonly timeoutMs: number;
   /** The clock of the loader. */
   readonly clock: SteadyClock;
   /** Opens a connection to the database on which every query has a bound. */
@@ -68,7 +70,7 @@ export function openLocalAdmission(parts: LocalAdmissionParts): OpenedAdmission 
  * the announcements cannot be reached.
  */
 export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenedAdmission> {
-  const { address, fence, clock, connectDedicated, onChange, onSentinelLost } = parts;
+  const { address, timeoutMs, fence, clock, connectDedicated, onChange, onSentinelLost } = parts;
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not confirm anything.
@@ -76,7 +78,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     if (state === 'up') void createEpoch();
     onChange('redis', state, error);
   };
-  const redis = new RedisLink(address, onRedisChange, { onSentinelLost });
+  const redis = new RedisLink(address, onRedisChange, { timeoutMs, onSentinelLost });
   const createEpoch = shareWhilePending(() => ifAvailable(publishTimeline(redis, fence)));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline

@@ -1,9 +1,7 @@
 import type { Config } from '../config/settings.js';
 import type { OperatorError } from '../errors.js';
+import { timeBounds } from './time-bounds.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connect.js';
-
-/** Bound on a connection from the pool and on a statement, in milliseconds. It is shorter than that of a request. */
-const DATABASE_TIMEOUT_MS = 800;
 
 /** What a process of the service needs to open its database. */
 export interface DatabaseOptions {
@@ -18,14 +16,15 @@ export interface DatabaseOptions {
 
 /** Opens the database of the service. The caller closes it. @throws OperatorError when it is not available */
 export function connect({ config, packageRoot, migrate, onDatabaseLost }: DatabaseOptions): Promise<ConnectedDatabase> {
+  const { databaseMs } = timeBounds(config.requestTimeoutMs);
   return connectDatabase({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
     packageRoot,
     applicationName: 'catalog serve',
     poolSize: config.databasePoolSize,
-    acquireTimeoutMs: DATABASE_TIMEOUT_MS,
-    statementTimeoutMs: DATABASE_TIMEOUT_MS,
+    acquireTimeoutMs: databaseMs,
+    statementTimeoutMs: databaseMs,
     migrate,
     onLost: onDatabaseLost,
   });

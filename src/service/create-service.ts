@@ -25,6 +25,7 @@ import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { connect, type DatabaseOptions } from './connect.js';
 import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
+import { timeBounds } from './time-bounds.js';
 import { createMetrics } from './metrics.js';
 import { openTracing } from './tracing.js';
 import { Notices } from './notices.js';
@@ -41,8 +42,8 @@ import { readFrom, readFromReplica, type Read } from '../platform/postgres/repli
 import { UsageCounter } from '../usage/usage-counter.js';
 import type * as Site from './site.js';
 
-/** The same bound for a replica, in milliseconds: the primary can still answer in time when the replica does not. */
-const REPLICA_TIMEOUT_MS = 300;
+/** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
+const LOOKUP_MARGIN_MS = 100;
 
 /** The interval of database checks, in milliseconds. They report a loss even without probes. */
 const DATABASE_CHECK_INTERVAL_MS = 2_000;
@@ -124,7 +125,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
-  const checkDatabase = databaseCheck(db, health);
+  const checkDatabase = databaseCheck(db, health, timeBounds(config.requestTimeoutMs).databaseMs);
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(overrides.now && (() => toMilliseconds(now())));
   const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
@@ -172,6 +173,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
       leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
       copies: copies && (await readFile(`${packageRoot}/src/http/copies/openapi.json`, 'utf8')),
     },
+    requestTimeoutMs: config.requestTimeoutMs,
     publicUrl: config.publicUrl,
     securityContact: config.securityContact,
     copies,
@@ -260,12 +262,13 @@ function openReplica(
   { db: primary, fence }: ConnectedDatabase,
 ): { pool: Knex; read: Read } | undefined {
   if (config.databaseReadUrl === undefined) return undefined;
+  const { replicaMs } = timeBounds(config.requestTimeoutMs);
   const pool = openDatabase({
     address: config.databaseReadUrl,
     applicationName: 'catalog serve (replica)',
     poolSize: config.databasePoolSize,
-    acquireTimeoutMs: REPLICA_TIMEOUT_MS,
-    statementTimeoutMs: REPLICA_TIMEOUT_MS,
+    acquireTimeoutMs: replicaMs,
+    statementTimeoutMs: replicaMs,
     accept: (state) => fence.acceptReplica(state),
   });
   fence.onRaised(() => poolOf(pool).renew());
@@ -280,7 +283,8 @@ async function openAdmission(
   { db, fence, connectDedicated }: ConnectedDatabase,
 ): Promise<OpenedAdmission> {
   // Loading callers leaves half of the connections to requests whose caller is known.
-  const loadCaller = callerLoader(db, Math.floor(config.databasePoolSize / 2), clock);
+  const connections = Math.floor(config.databasePoolSize / 2);
+  const loadCaller = callerLoader(db, connections, clock, config.requestTimeoutMs + LOOKUP_MARGIN_MS);
   const address = redisAddressOf(config);
   if (address === undefined) return openLocalAdmission({ loadCaller, fence });
   return openSharedAdmission({
@@ -288,6 +292,7 @@ async function openAdmission(
     fence,
     clock,
     address,
+    timeoutMs: timeBounds(config.requestTimeoutMs).redisMs,
     connectDedicated,
     onChange: (dependency, state, error) => health.note(dependency, state, error),
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),

@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import type { OidcProvider } from '../accounts/oidc-provider.js';
 import type { QuotaReader } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
+import type { DeadlineParts } from '../http/request/deadline.js';
 import type { ReportParts } from '../http/leaked-keys/report.js';
 import type { RequestState } from '../http/request/context.js';
 import type { Micros } from '../platform/time/micros.js';
@@ -14,7 +15,7 @@ import type { LayoutProps } from './layout/layout.js';
 import type { Contract } from './reference/contract.js';
 
 /** The parts that the pages are made from. */
-export interface SiteParts extends ReportParts {
+export interface SiteParts extends ReportParts, DeadlineParts {
   readonly health: Health;
   readonly isStopping: () => boolean;
   /** Reads what is left of a developer's limits. */

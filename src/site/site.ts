@@ -37,7 +37,8 @@ export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
-  router.use(deadline() as PageMiddleware, boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
+  router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
+  router.use(boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
   addLandingPage(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);

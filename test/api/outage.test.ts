@@ -4,6 +4,7 @@ import { addresses } from '../support/http/addresses.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
+import { PRODUCT_BOUNDS } from '../support/program.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -17,7 +18,7 @@ describe('requests that fail in the database', () => {
 
   before(async () => {
     postgres = await startPostgres();
-    service = await startService({ databaseUrl: postgres.url });
+    service = await startService({ databaseUrl: postgres.url, settings: PRODUCT_BOUNDS });
   });
 
   after(async () => {

@@ -149,6 +149,7 @@ const CASES: {
   ],
   workers: [1, { '1': 1, '128': 128 }, ['0', '129', '-1', '1.5', 'auto', '1e2']],
   drainSeconds: [5, { '0': 0, '600': 600 }, ['-1', '601', '1.5', '5s', 'off']],
+  requestTimeoutMs: [900, { '100': 100, '600000': 600_000 }, ['99', '600001', '1.5', '1s']],
   dataDir: [undefined, { './some where': './some where' }, []],
   metricsAddress: [
     { host: '127.0.0.1', port: 9464, isRequired: false },

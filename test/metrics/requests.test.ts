@@ -8,6 +8,7 @@ import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { eventually } from '../support/eventually.js';
+import { PRODUCT_BOUNDS } from '../support/program.js';
 import { converse } from '../support/http/conversation.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { send, type RequestOptions } from '../support/request.js';
@@ -72,7 +73,12 @@ describe('the metrics of requests', () => {
     await setPlan(db, PLAN, { name: PLAN, ...limits, commercialUse: true });
     ({ id: developerId } = await createDeveloper(db, { projectName: PROJECT, attributionRequired: false }));
     ({ key } = await createKey(db, { developerId, planId: PLAN }));
-    server = await startMeasuredServer({ DATABASE_URL: postgres.url, TRUST_PROXY: '1', DATABASE_POOL_SIZE: '2' });
+    server = await startMeasuredServer({
+      ...PRODUCT_BOUNDS,
+      DATABASE_URL: postgres.url,
+      TRUST_PROXY: '1',
+      DATABASE_POOL_SIZE: '2',
+    });
   });
 
   beforeEach(async () => {

@@ -3,6 +3,7 @@ import { addTitles } from '../support/titles.js';
 import { eventually } from '../support/eventually.js';
 import { signInOperator } from '../support/http/operator.js';
 import type { Visitor } from '../support/http/visitor.js';
+import { PRODUCT_BOUNDS } from '../support/program.js';
 import { testWorld } from '../support/world.js';
 
 const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
@@ -15,7 +16,7 @@ async function read(browser: Visitor, path = '/'): Promise<string> {
 }
 
 describe('the status page', () => {
-  const world = testWorld({ ownServer: true, redis: true, service: { settings } });
+  const world = testWorld({ ownServer: true, redis: true, service: { settings: { ...settings, ...PRODUCT_BOUNDS } } });
   let operator: Visitor;
 
   before(async () => {

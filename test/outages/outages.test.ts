@@ -7,7 +7,7 @@ import { Fence } from '../../src/platform/postgres/fence.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { assertReadiness, stateChanges } from '../support/http/readiness.js';
-import { timesLogged, type ServerProcess } from '../support/program.js';
+import { PRODUCT_BOUNDS, timesLogged, type ServerProcess } from '../support/program.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
@@ -70,9 +70,9 @@ describe('outages under load', () => {
     toPostgres = await TcpProxy.start(url.href);
     world.defer(() => toPostgres.stop());
     servers = await Promise.all([
-      world.startServer({ DATABASE_URL: url.href }),
-      world.startServer({ DATABASE_URL: url.href, REDIS_URL: toRedis.url }),
-      world.startServer({ DATABASE_URL: toPostgres.url, REDIS_URL: '' }),
+      world.startServer({ ...PRODUCT_BOUNDS, DATABASE_URL: url.href }),
+      world.startServer({ ...PRODUCT_BOUNDS, DATABASE_URL: url.href, REDIS_URL: toRedis.url }),
+      world.startServer({ ...PRODUCT_BOUNDS, DATABASE_URL: toPostgres.url, REDIS_URL: '' }),
     ]);
     admin = new Redis(world.redis.url);
     admin.on('error', () => undefined);

@@ -5,6 +5,7 @@ import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
+import { PRODUCT_BOUNDS } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
@@ -20,7 +21,7 @@ describe('reading from a replica', () => {
     ({ key } = await world.newKey());
     await insertTitle('before');
     replica = await startReplica(world.postgres);
-    server = await world.startService({ settings: { DATABASE_READ_URL: replica.url } });
+    server = await world.startService({ settings: { ...PRODUCT_BOUNDS, DATABASE_READ_URL: replica.url } });
   });
 
   async function insertTitle(svcId: string): Promise<void> {

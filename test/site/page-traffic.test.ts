@@ -3,6 +3,7 @@ import { PAGE_LIMITS } from '../../src/site/site.js';
 import { eventually } from '../support/eventually.js';
 import { newDeveloper, signIn, type Visitor } from '../support/http/visitor.js';
 import { send, type Reply } from '../support/request.js';
+import { PRODUCT_BOUNDS } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
 
 /** Requests for pages at any time. */
@@ -17,7 +18,7 @@ describe('requests for pages', () => {
   let release: () => Promise<void>;
 
   before(async () => {
-    service = await startService({ trustedProxies: 1 });
+    service = await startService({ trustedProxies: 1, settings: PRODUCT_BOUNDS });
     visitor = await signIn(service, await newDeveloper(service));
   });
 
@@ -92,7 +93,7 @@ describe('reports of a leaked key', () => {
   let service: TestService;
 
   before(async () => {
-    service = await startService({ trustedProxies: 1, settings: { SITE: 'off' } });
+    service = await startService({ trustedProxies: 1, settings: { ...PRODUCT_BOUNDS, SITE: 'off' } });
   });
 
   after(() => service.stop());

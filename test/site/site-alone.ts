@@ -52,6 +52,7 @@ export async function serveWithoutDatabase(
       {
         db,
         health,
+        requestTimeoutMs: 900,
         isStopping: () => false,
         limiter: new MemoryLimiter(),
         trustedProxies: 0,

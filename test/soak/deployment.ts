@@ -3,7 +3,7 @@ import { connectTo } from '../support/database.js';
 import { newPlan } from '../support/deployments/deployment.js';
 import { eventually } from '../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../support/postgres.js';
-import { startServer, type ServerProcess } from '../support/program.js';
+import { PRODUCT_BOUNDS, startServer, type ServerProcess } from '../support/program.js';
 import { freePort } from '../support/programs/free-port.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { guideConfiguration, startBalancer, type Balancer } from '../support/proxies/haproxy.js';
@@ -97,6 +97,7 @@ export class Deployment {
   async startServer(name: 'one' | 'two'): Promise<void> {
     const workers = name === 'one' ? WORKERS : 1;
     const server = await startServer({
+      ...PRODUCT_BOUNDS,
       DATABASE_URL: this.toPostgres.url,
       REDIS_URL: this.toRedis.url,
       PORT: String(this.#ports[name]),

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { openDatabase } from '../../src/platform/postgres/database.js';
+import { GIVE_UP_MS } from './eventually.js';
 import { createTestDatabase } from './postgres.js';
 
 /** How long to wait for connections that a failed test still holds, in milliseconds. They end with the database. */
@@ -20,7 +21,7 @@ export function connectTo(url: string, { poolSize = 16, statementTimeoutMs = 0 }
     address: url,
     applicationName: 'test',
     poolSize,
-    acquireTimeoutMs: 10_000,
+    acquireTimeoutMs: GIVE_UP_MS,
     statementTimeoutMs,
   });
 }

@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** When a wait gives up, in milliseconds: after minutes, since a slow machine is no fault of what is waited for. */
+export const GIVE_UP_MS = 120_000;
+
 /** The shortest and the longest pause between two polls, in milliseconds. */
 const PAUSE_MS = [20, 200] as const;
 
@@ -16,7 +19,7 @@ const PAUSE_SHARE = 0.1;
 export async function eventually<Value>(
   what: string,
   condition: () => Value | Promise<Value>,
-  timeoutMs = 20_000,
+  timeoutMs = GIVE_UP_MS,
 ): Promise<Exclude<NonNullable<Value>, false>> {
   const begin = performance.now();
   for (;;) {

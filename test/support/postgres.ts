@@ -12,7 +12,7 @@ import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY } from '../../src/e
 import { startServer, type ServerAccess, type StopMode } from '../../src/embedded-postgres/server.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/postgres/migrations.js';
-import { eventually } from './eventually.js';
+import { eventually, GIVE_UP_MS } from './eventually.js';
 import { ROOT } from './guides.js';
 import { freePort } from './programs/free-port.js';
 import { serverProcesses, signalServers } from './programs/server-processes.js';
@@ -145,7 +145,7 @@ async function provideMigratedCluster(): Promise<string> {
     applicationName: 'test',
     // Migrating takes one for its lock.
     poolSize: 2,
-    acquireTimeoutMs: 10_000,
+    acquireTimeoutMs: GIVE_UP_MS,
     statementTimeoutMs: 0,
   });
   await migrate(db);
@@ -231,7 +231,7 @@ export async function withClient<T>(
   use: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
   const address = typeof config === 'string' ? { connectionString: config } : config;
-  const client = new pg.Client({ ...address, connectionTimeoutMillis: 10_000, query_timeout: 30_000 });
+  const client = new pg.Client({ ...address, connectionTimeoutMillis: GIVE_UP_MS, query_timeout: GIVE_UP_MS });
   await client.connect();
   try {
     return await use(client);

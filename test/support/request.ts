@@ -1,5 +1,6 @@
 import { request as httpRequest, type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { GIVE_UP_MS } from './eventually.js';
 
 /** What came back: everything that a client can see. */
 export interface Reply {
@@ -23,9 +24,6 @@ export interface RequestOptions {
   readonly agent?: Agent;
 }
 
-/** Bound on one exchange, in milliseconds. */
-const TIMEOUT_MS = 20_000;
-
 /** Sends one request, exactly as given: nothing is normalised, followed or retried. */
 export function send(baseUrl: string, path: string, options: RequestOptions = {}): Promise<Reply> {
   const { hostname, port } = new URL(baseUrl);
@@ -38,7 +36,7 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         method: options.method ?? 'GET',
         headers: (options.headers ?? {}) as OutgoingHttpHeaders,
         agent: options.agent ?? false,
-        timeout: TIMEOUT_MS,
+        timeout: GIVE_UP_MS,
       },
       (response) => {
         const chunks: Buffer[] = [];
@@ -64,7 +62,7 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
         });
       },
     );
-    request.on('timeout', () => request.destroy(new Error(`no answer within ${String(TIMEOUT_MS)} ms`)));
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${String(GIVE_UP_MS)} ms`)));
     request.on('error', reject);
     request.end(options.body);
   });

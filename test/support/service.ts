@@ -9,6 +9,7 @@ import { createService, type ServiceOverrides } from '../../src/service/create-s
 import * as operatorPages from '../../src/service/operator-pages.js';
 import * as site from '../../src/service/site.js';
 import { connectTo, openTestDatabase } from './database.js';
+import { PATIENT } from './program.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
 /** The service as `catalog serve` makes it, in this process: on a free port, on a database of its own. */
@@ -79,6 +80,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     DATABASE_POOL_SIZE: '8',
     REDIS_URL: redisUrl,
     TRUST_PROXY: trustedProxies?.toString(),
+    ...PATIENT,
     ...settings,
   });
   const service = await createService({

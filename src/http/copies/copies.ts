@@ -8,7 +8,7 @@ import { isCopyFileName, MANIFEST_NAME, type CopyFile } from '../../copies/manif
 import { Problem } from '../../errors.js';
 import { authenticate, type AuthenticationParts } from '../request/authenticate.js';
 import type { Middleware, RequestContext } from '../request/context.js';
-import { deadline } from '../request/deadline.js';
+import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { serviceUnavailable } from '../response/problems.js';
 import { clientHas, Representation } from '../response/representation.js';
 import { createDownloads, type Downloads } from './downloads.js';
@@ -19,7 +19,7 @@ export const COPIES_PATH = '/copies/';
 /** Only for the caller, since a shared cache must not serve callers without a key. It never changes under its name. */
 const FILE_CACHE = 'private, max-age=31536000, immutable';
 
-interface CopiesParts extends AuthenticationParts {
+interface CopiesParts extends AuthenticationParts, DeadlineParts {
   /** The published copies. */
   readonly copies: PublishedFolder;
 }
@@ -38,7 +38,7 @@ interface Part {
  *   range_not_satisfiable
  */
 export function serveCopies(parts: CopiesParts): Middleware {
-  const withDeadline = deadline();
+  const withDeadline = deadline(parts.requestTimeoutMs);
   const authenticated = authenticate(parts);
   const downloads = createDownloads();
   return (ctx, next) => {

@@ -5,7 +5,7 @@ import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
 import { rejectBody, readContent } from '../request/content.js';
 import type { Middleware, RequestContext } from '../request/context.js';
-import { deadline } from '../request/deadline.js';
+import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
 import { reportFoundKeys, type ReportParts } from './report.js';
 
@@ -17,7 +17,7 @@ const MAX_CONTENT = 64 * 1024;
 
 const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 25 };
 
-interface LeakedKeyParts extends ReportParts {
+interface LeakedKeyParts extends ReportParts, DeadlineParts {
   /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
   /** The pages for people, which have a form at the same path; undefined for a server without them. */
@@ -38,7 +38,7 @@ interface Match {
  * The form for people is a page of the site.
  */
 export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
-  const withDeadline = deadline();
+  const withDeadline = deadline(parts.requestTimeoutMs);
   const bounded = boundConcurrency(REPORT_LIMITS, parts.trustedProxies);
 
   return async (ctx, next) => {

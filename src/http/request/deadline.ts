@@ -2,8 +2,10 @@ import { withTimeout } from '../../platform/async/with-timeout.js';
 import { serviceUnavailable } from '../response/problems.js';
 import type { Middleware } from './context.js';
 
-/** Bound on all waiting of one request, in milliseconds, so that an outage is answered within a second. */
-const REQUEST_DEADLINE_MS = 900;
+export interface DeadlineParts {
+  /** Bound on all waiting of one request, in milliseconds. */
+  readonly requestTimeoutMs: number;
+}
 
 /**
  * Bounds the time of all later stages together. Once it has passed, the request's state has `timedOut`: no operation
@@ -12,7 +14,7 @@ const REQUEST_DEADLINE_MS = 900;
  * @param timeoutMs - in milliseconds
  * @throws Problem service_unavailable when the time has passed
  */
-export function deadline(timeoutMs = REQUEST_DEADLINE_MS): Middleware {
+export function deadline(timeoutMs: number): Middleware {
   return (ctx, next) =>
     withTimeout(next(), timeoutMs, () => {
       ctx.state.timedOut = true;

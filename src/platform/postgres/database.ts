@@ -6,9 +6,6 @@ import type { Health } from '../telemetry/health.js';
 import { DatabaseNotWritable } from './fence.js';
 import { Pool, type PoolOptions } from './pool.js';
 
-/** Bound on the check of a database, in milliseconds: less than the bound on the request that may wait for it. */
-const CHECK_TIMEOUT_MS = 800;
-
 /** The pool behind each handle of {@link openDatabase}. */
 const POOLS = new WeakMap<object, Pool>();
 
@@ -70,11 +67,13 @@ export class Statement<Row extends QueryResultRow, Values extends readonly unkno
 /**
  * Makes a check whether a database answers, takes writes and has not been replaced, and reports the result to
  * {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot use up the pool.
+ *
+ * @param timeoutMs - bound on a check: less than the bound on the request that may wait for it
  */
-export function databaseCheck(db: Knex, health: Health): () => Promise<void> {
+export function databaseCheck(db: Knex, health: Health, timeoutMs: number): () => Promise<void> {
   return shareWhilePending(async () => {
     try {
-      await withTimeout(poolOf(db).check(), CHECK_TIMEOUT_MS);
+      await withTimeout(poolOf(db).check(), timeoutMs);
       health.note('database', 'up');
     } catch (error) {
       // Older connections would still answer, while the server refuses new ones.

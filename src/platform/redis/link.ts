@@ -47,10 +47,10 @@ export interface RedisLinkOptions {
 /** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
 
-/** Bound on a connection, also to a Sentinel, in milliseconds. */
+/** The least bound on a connection, also to a Sentinel, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** When a connection stays silent for this long after a command, ioredis replaces it. In milliseconds. */
+/** When a connection stays silent for this long after a command, or for twice its bound, ioredis replaces it. In milliseconds. */
 const SILENCE_TIMEOUT_MS = 2_000;
 
 /** How long a server may take to close its side of a connection, in milliseconds. */
@@ -70,8 +70,6 @@ const PROBE_LIFETIME_MS = 1_000;
  * would hang a request for ever. With these options commands fail at once and are sent only once.
  */
 const OPTIONS = {
-  connectTimeout: CONNECT_TIMEOUT_MS,
-  socketTimeout: SILENCE_TIMEOUT_MS,
   disconnectTimeout: DISCONNECT_TIMEOUT_MS,
   retryStrategy: (failures) => backoff(failures, RETRY),
   // The address may lead to the new master by now.
@@ -113,7 +111,12 @@ export class RedisLink {
   ) {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
-    this.client = new Redis(address.url, { ...OPTIONS, ...sentinelOptions(address, onSentinelLost) });
+    this.client = new Redis(address.url, {
+      ...OPTIONS,
+      connectTimeout: Math.max(CONNECT_TIMEOUT_MS, timeoutMs),
+      socketTimeout: Math.max(SILENCE_TIMEOUT_MS, 2 * timeoutMs),
+      ...sentinelOptions(address, onSentinelLost),
+    });
     // Without a listener, ioredis would write errors to the console.
     for (const event of ['error', 'sentinelError']) {
       this.client.on(event, (error: unknown) => (this.#reason ??= error));

@@ -17,7 +17,7 @@ describe('the deadline of a request', () => {
   it('the error of a later stage is thrown', async () => {
     const broken = new Error('broken');
     await assert.rejects(
-      deadline()(contextOf(), () => Promise.reject(broken)),
+      deadline(60_000)(contextOf(), () => Promise.reject(broken)),
       (error) => error === broken,
     );
   });

@@ -5,6 +5,7 @@ import { eventually } from '../../support/eventually.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
 import { send } from '../../support/request.js';
+import { PRODUCT_BOUNDS } from '../../support/program.js';
 import { testWorld } from '../../support/world.js';
 import { serveWithoutDatabase } from '../site-alone.js';
 
@@ -15,7 +16,7 @@ const BACK = `href="${NEW}?label=EU%20%26%20US&amp;lifetime=30"`;
 const OWN = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' };
 
 describe('a form that fails', () => {
-  const world = testWorld({ service: true });
+  const world = testWorld({ service: { settings: PRODUCT_BOUNDS } });
   let developerId: number;
   let visitor: Visitor;
 

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
+import { GIVE_UP_MS } from '../eventually.js';
 
 /** What tests look at in an answer. */
 export interface Answer {
@@ -39,7 +40,7 @@ export async function newPlan(
 export function ask(url: string, key: string, address = '192.0.2.1'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': address };
-    get(`${url}/api/v1/me`, { agent, headers, timeout: 20_000 }, (response) => {
+    get(`${url}/api/v1/me`, { agent, headers, timeout: GIVE_UP_MS }, (response) => {
       response.resume();
       response.on('error', reject);
       response.on('end', () => {

@@ -1,13 +1,11 @@
 import { connect, type Socket } from 'node:net';
+import { GIVE_UP_MS } from '../eventually.js';
 
 /** What a client received on one connection until the server closed it. */
 export interface Conversation {
   readonly received: string;
   readonly statuses: readonly number[];
 }
-
-/** Bound on a conversation, in milliseconds: one that the server does not end fails. */
-const BOUND_MS = 20_000;
 
 /** Opens a connection to a server on this machine. */
 export function openConnectionTo(url: string): Socket {
@@ -21,7 +19,7 @@ export function openConnectionTo(url: string): Socket {
  */
 export function converse(url: string, text: string, closesItsSide = false): Promise<Conversation> {
   const socket = openConnectionTo(url);
-  socket.setTimeout(BOUND_MS, () => socket.destroy(new Error('the server did not close the connection')));
+  socket.setTimeout(GIVE_UP_MS, () => socket.destroy(new Error('the server did not close the connection')));
   const chunks: Buffer[] = [];
   return new Promise((resolve, reject) => {
     socket.on('data', (chunk) => chunks.push(chunk));

@@ -1,15 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { AnswerReader } from './answer-reader.js';
-import { eventually } from '../eventually.js';
+import { eventually, GIVE_UP_MS } from '../eventually.js';
 
 /** The number of each outcome: a status, or the reason for none. */
 export type Tally = Readonly<Record<string, number>>;
 
 /** Connections in use at a time: fewer than may wait for a server to accept them. */
 const AT_A_TIME = 200;
-
-/** Bound on one answer, in milliseconds. */
-const TIMEOUT_MS = 20_000;
 
 /** Connections from one address, which has about 28,000 ports for them on Linux. */
 const CONNECTIONS_OF_ADDRESS = 20_000;
@@ -86,7 +83,7 @@ class KeptConnection {
     const socket = this.#socket;
     if (this.state !== 'open') return Promise.resolve(this.state);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve('no answer'), TIMEOUT_MS);
+      const timer = setTimeout(() => resolve('no answer'), GIVE_UP_MS);
       this.#answer = (outcome) => {
         clearTimeout(timer);
         resolve(outcome);

@@ -1,10 +1,8 @@
 import { connect } from 'node:net';
+import { GIVE_UP_MS } from '../eventually.js';
 
 /** The most unanswered requests of a connection. */
 const AHEAD = 16;
-
-/** Bound on the silence of a server, in milliseconds. */
-const TIMEOUT_MS = 50_000;
 
 /**
  * Sends requests on one connection, as many ahead of their answers as a server takes.
@@ -22,7 +20,7 @@ export function sendAhead(url: string, requests: readonly string[]): Promise<str
     sent = Math.min(sent + AHEAD, requests.length);
   };
   return new Promise((resolve, reject) => {
-    socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error('the server does not answer')));
+    socket.setTimeout(GIVE_UP_MS, () => socket.destroy(new Error('the server does not answer')));
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       text += chunk;
       if (statuses().length < sent) return;

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import type Axe from 'axe-core';
 import type { RunOptions } from 'axe-core';
 import { chromium, type Page } from 'playwright-core';
-import { eventually } from '../eventually.js';
+import { eventually, GIVE_UP_MS } from '../eventually.js';
 
 /** How a page is looked at. */
 export interface View {
@@ -34,9 +34,6 @@ export interface TestBrowser {
   close(): Promise<void>;
 }
 
-/** Bound on each step in the browser, in milliseconds. */
-const STEP_TIMEOUT_MS = 10_000;
-
 /**
  * Starts Chromium without a window.
  *
@@ -48,7 +45,7 @@ export async function startBrowser(program: string, ownOrigin: string): Promise<
     executablePath: program,
     // Chromium refuses its sandbox to root.
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
-    timeout: 3 * STEP_TIMEOUT_MS,
+    timeout: GIVE_UP_MS,
   });
 
   async function newPage(view: View = {}): Promise<WatchedPage> {
@@ -61,7 +58,7 @@ export async function startBrowser(program: string, ownOrigin: string): Promise<
       permissions: ['clipboard-read', 'clipboard-write'],
       reducedMotion: 'reduce',
     });
-    context.setDefaultTimeout(STEP_TIMEOUT_MS);
+    context.setDefaultTimeout(GIVE_UP_MS);
     const page = await context.newPage();
     const faults: string[] = [];
     page.on('console', (message) => {
