@@ -24,7 +24,7 @@ const VISITS = [
 ] as const;
 
 /** What only the script makes useful. */
-const NEEDS_SCRIPT = '.scripted, [data-copy], [data-passkey], dialog';
+const NEEDS_SCRIPT = '.scripted, [data-copy], [data-passkey]';
 
 const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
 

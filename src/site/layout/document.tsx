@@ -29,8 +29,6 @@ interface DocumentProps extends DocumentDescription {
   readonly header: ComponentChildren;
   /** What stands in the footer; there is none where it is left out. */
   readonly footer?: ComponentChildren;
-  /** What stands outside of the page's flow. */
-  readonly dialog?: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
@@ -45,7 +43,6 @@ export function Document({
   address,
   header,
   footer,
-  dialog,
   children,
 }: DocumentProps): VNode {
   return (
@@ -76,7 +73,6 @@ export function Document({
             <div class="site-footer-inner">{footer}</div>
           </footer>
         )}
-        {dialog}
       </body>
     </html>
   );

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { StaticFiles } from '../delivery/static-files.js';
-import { HeaderSearch, SearchDialog } from '../search/search-form.js';
+import { HeaderSearch } from '../search/search-form.js';
 import { Brand, Document, type DocumentDescription } from './document.js';
 
 const SERVICE = 'Catalog Lookup Service';
@@ -69,7 +69,6 @@ export function Layout({ section, ...document }: LayoutProps): VNode {
           </ul>
         </>
       }
-      dialog={<SearchDialog />}
     />
   );
 }

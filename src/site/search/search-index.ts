@@ -23,20 +23,16 @@ import {
   type Contract,
 } from '../reference/contract.js';
 
-/** The groups of results, in the order in which equally good ones stand. */
-export const GROUPS = [
-  'Operations',
-  'Errors',
-  'Parameters and fields',
-  'Response headers',
-  'Responses and schemas',
-  'Basics',
-  'Guides',
-] as const;
-
 /** Something that the search finds. */
 export interface Entry {
-  readonly group: (typeof GROUPS)[number];
+  readonly group:
+    | 'Operations'
+    | 'Errors'
+    | 'Parameters and fields'
+    | 'Response headers'
+    | 'Responses and schemas'
+    | 'Basics'
+    | 'Guides';
   readonly name: string;
   /** Other names that find it. */
   readonly aliases?: readonly string[];

@@ -5,7 +5,7 @@ import { cached } from '../delivery/cached.js';
 import { queryOf } from '../delivery/page-address.js';
 import { answerPage } from '../layout/page.js';
 import { seeOther } from '../sign-in/return-to.js';
-import { SEARCH_PATH, SearchForm } from './search-form.js';
+import { SEARCH_PATH, SearchBox } from './search-form.js';
 import { listEntries } from './search-index.js';
 import { createSearch, MAX_QUERY, type Found, type FoundGroup, type Piece } from './search.js';
 
@@ -15,7 +15,7 @@ const REFUSED = 'key-refused';
 /** What the page shows then. */
 const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
 
-/** Adds the search of the reference and the guides. The script shows the results of the same page in its dialog. */
+/** Adds the search of the reference and the guides. */
 export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
   const search = cached(async () => createSearch(await listEntries(contract, site.guides.guides)), Infinity);
   router.get(SEARCH_PATH, async (ctx) => {
@@ -29,7 +29,15 @@ export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts
     const query = wanted.trim().slice(0, MAX_QUERY);
     const groups = query === '' ? [] : (await search())(query);
     const description = 'Search the reference and the guides.';
-    const body = <SearchPage query={query} groups={groups} isRefused={parameters.has(REFUSED)} />;
+    const body = (
+      <SearchPage
+        query={query}
+        groups={groups}
+        isRefused={parameters.has(REFUSED)}
+        // The header of a narrow screen has only the button.
+        hasFocus={parameters.get('q') === ''}
+      />
+    );
     answerPage(ctx, { title: 'Search', section: 'docs', description }, body);
   });
 }
@@ -39,17 +47,16 @@ interface SearchPageProps {
   readonly groups: readonly FoundGroup[];
   /** Whether somebody searched for a key. */
   readonly isRefused: boolean;
+  readonly hasFocus: boolean;
 }
 
-function SearchPage({ query, groups, isRefused }: SearchPageProps): VNode {
+function SearchPage({ query, groups, isRefused, hasFocus }: SearchPageProps): VNode {
   return (
     <div class="container">
       <h1>Search</h1>
-      <search class="search">
-        <SearchForm query={query} />
-      </search>
-      <p data-found-status>{isRefused ? KEY_REFUSED : describeResults(query, groups)}</p>
-      <div class="found" data-found>
+      <SearchBox query={query} hasFocus={hasFocus} />
+      <p>{isRefused ? KEY_REFUSED : describeResults(query, groups)}</p>
+      <div class="found">
         {groups.map(({ group, found }) => (
           <section key={group} aria-label={group}>
             <h2>{group}</h2>
@@ -66,6 +73,12 @@ function SearchPage({ query, groups, isRefused }: SearchPageProps): VNode {
           Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
         </p>
       )}
+      <label class="checkbox small muted scripted">
+        <input type="checkbox" data-search-slash checked autocomplete="off" />
+        <span>
+          Press <kbd>/</kbd> on any page to search
+        </span>
+      </label>
     </div>
   );
 }

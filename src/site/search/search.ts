@@ -1,4 +1,5 @@
-import { GROUPS, type Entry } from './search-index.js';
+import MiniSearch from 'minisearch';
+import type { Entry } from './search-index.js';
 
 /** The most characters of a query that count. */
 export const MAX_QUERY = 100;
@@ -12,10 +13,25 @@ const SNIPPET = 160;
 /** How many of them stand before the match. */
 const SNIPPET_LEAD = 50;
 
-/** How well an entry matches, from worst to best. An entry without any of these does not match. */
-const SCORES = { text: 1, phrase: 2, inName: 3, wordsOfName: 4, prefix: 5, exact: 6 } as const;
+/** How much a match counts, by the field that it is in. */
+const WEIGHTS = { name: 5, aliases: 4, text: 1, context: 0.5 };
 
-/** Words that say little: they count only in a query or a name that has no others. */
+/** How many times more an entry counts if the query is its whole name. */
+const WHOLE_NAME = 20;
+
+/** Fewer letters begin too many words. */
+const MIN_PREFIX = 2;
+
+/** A shorter word is one letter away from too many others. */
+const MIN_MISTYPED = 4;
+
+/** A word of so many letters may have two typing errors. */
+const LONG_WORD = 6;
+
+/** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
+const WORD = /[\p{Lu}\p{N}]+[\p{Ll}\p{N}]*|[\p{Ll}\p{N}]+/gu;
+
+/** Words that say little. */
 const STOP_WORDS = new Set(
   'a an and are can do does for how i in is it my of on or the to what where which with you your'.split(' '),
 );
@@ -44,86 +60,86 @@ export interface FoundGroup {
 /** Finds entries by all words of a query, which is cut to {@link MAX_QUERY}. */
 export type Search = (query: string) => readonly FoundGroup[];
 
-/** Prepares the search of a list of entries. */
-export function createSearch(entries: readonly Entry[]): Search {
-  const prepared = entries.map((entry) => {
-    const names = [entry.name, ...(entry.aliases ?? [])];
-    return {
-      entry,
-      names: names.map(wordsOf),
-      text: [...names, entry.text].join(' ').toLowerCase(),
-      context: entry.context.toLowerCase(),
-    };
+/**
+ * Indexes a list of entries. A word of a query matches the words that it begins; if there are none, it counts as mistyped and
+ * matches similar ones.
+ */
+export async function createSearch(entries: readonly Entry[]): Promise<Search> {
+  const known = new Set<string>();
+  const isKnown = (beginning: string): boolean => [...known].some((term) => term.startsWith(beginning));
+  const index = new MiniSearch<{ readonly id: number }>({
+    fields: Object.keys(WEIGHTS),
+    tokenize: (text) => text.match(WORD) ?? [],
+    processTerm: (word) => {
+      const term = termOf(word);
+      if (term !== undefined) known.add(term);
+      return term;
+    },
+    searchOptions: {
+      processTerm: termOf,
+      boost: WEIGHTS,
+      combineWith: 'AND',
+      prefix: ({ length }) => length >= MIN_PREFIX,
+      fuzzy: (term) => term.length >= MIN_MISTYPED && !isKnown(term) && (term.length < LONG_WORD ? 1 : 2),
+      // The context narrows a search, as in `problem detail`, but finds nothing by itself.
+      filter: ({ match }) => Object.values(match).some((fields) => fields.some((field) => field !== 'context')),
+    },
   });
+  // In pieces, between which other requests get their turn.
+  await index.addAllAsync(
+    entries.map(({ name, aliases = [], context, text }, id) => ({
+      id,
+      name: withJoined(name),
+      aliases: aliases.map(withJoined).join(' '),
+      context,
+      text,
+    })),
+  );
 
-  return (query) => {
-    const words = wordsOf(query.slice(0, MAX_QUERY));
-    if (words.length === 0) return [];
-    const matches = prepared
-      .map((each) => ({ entry: each.entry, score: scoreOf(words, each) }))
-      .filter(({ score }) => score > 0)
-      // Stable: entries that match equally well keep their order.
-      .sort((a, b) => b.score - a.score);
-    const groups = GROUPS.map((group) => matches.filter(({ entry }) => entry.group === group))
-      .filter((group) => group.length > 0)
-      .sort(([a], [b]) => (b?.score ?? 0) - (a?.score ?? 0));
-    return groups.map((group) => ({
-      group: group[0]?.entry.group ?? 'Guides',
-      found: group.slice(0, MOST_OF_A_GROUP).map(({ entry, score }) => show(entry, words, score)),
-      total: group.length,
-    }));
+  const names = entries.map(({ name, aliases = [] }) => [name, ...aliases].map(joined));
+  return (text) => {
+    const query = text.slice(0, MAX_QUERY);
+    const name = joined(query);
+    const matches = index
+      .search(query, { boostDocument: (id: number) => (names[id]?.includes(name) === true ? WHOLE_NAME : 1) })
+      .flatMap(({ id, terms }) => {
+        const entry = entries[id as number];
+        return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
+      });
+    // The group of the best match comes first.
+    return [...new Set(matches.map(({ entry }) => entry.group))].map((group) => {
+      const ofGroup = matches.filter(({ entry }) => entry.group === group);
+      return {
+        group,
+        found: ofGroup.slice(0, MOST_OF_A_GROUP).map(({ entry, terms }) => show(entry, terms)),
+        total: ofGroup.length,
+      };
+    });
   };
 }
 
-/** @returns the words of a name: `nextSince` and `next_since` have the same two */
-function wordsOf(text: string): readonly string[] {
-  return text
-    .replace(/(?<=\p{Ll})(?=\p{Lu})/gu, ' ')
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word !== '');
+/** @returns a word as it is indexed: in lower case and without the ending of a plural; undefined for one that says little */
+function termOf(word: string): string | undefined {
+  const term = word.toLowerCase();
+  if (STOP_WORDS.has(term)) return undefined;
+  return /..[^isu]s$/.test(term) ? term.slice(0, -1) : term;
 }
 
-/** An entry in lower case, as queries are matched with it. */
-interface Prepared {
-  readonly names: readonly (readonly string[])[];
-  readonly text: string;
-  readonly context: string;
+/** @returns a name as one word, for somebody who types `ratelimit` */
+function joined(name: string): string {
+  return (name.match(WORD) ?? []).map((word) => termOf(word) ?? '').join('');
 }
 
-/** @returns the words that count */
-function significant(words: readonly string[]): readonly string[] {
-  const others = words.filter((word) => !STOP_WORDS.has(word));
-  return others.length > 0 ? others : words;
+function withJoined(name: string): string {
+  return `${name} ${joined(name)}`;
 }
 
-function scoreOf(query: readonly string[], { names, text, context }: Prepared): number {
-  const words = significant(query);
-  const joined = words.join('');
-  const joinedNames = names.map((name) => significant(name).join(''));
-  if (joinedNames.includes(joined)) return SCORES.exact;
-  if (joinedNames.some((name) => name.startsWith(joined))) return SCORES.prefix;
-  if (names.some((name) => words.every((word) => name.some((own) => own.startsWith(word))))) return SCORES.wordsOfName;
-  if (joinedNames.some((name) => words.every((word) => name.includes(word)))) return SCORES.inName;
-  // The context narrows a search, as in `problem detail`, but finds nothing by itself.
-  if (!words.some((word) => text.includes(word))) return 0;
-  if (!words.every((word) => text.includes(word) || context.includes(word))) return 0;
-  return phrase(query).test(text) ? SCORES.phrase : SCORES.text;
-}
-
-/** @returns an expression for words that follow one another, in any spelling: `rate limit` matches `RateLimit` */
-function phrase(words: readonly string[]): RegExp {
-  return new RegExp(words.join('[^\\p{L}\\p{N}]*'), 'iu');
-}
-
-function show(entry: Entry, words: readonly string[], score: number): Found {
-  // A single letter is marked within the phrase only: alone it would be marked everywhere.
-  const marked = significant(words).filter((word) => word.length > 1);
-  const marks = new RegExp([phrase(words).source, ...marked].join('|'), 'giu');
-  const place = entry.text.search(phrase(words));
-  const match = place >= 0 ? place : Math.max(0, entry.text.search(marks));
-  const first = score >= SCORES.inName ? 0 : match;
-  return { entry, name: split(entry.name, marks), snippet: split(cut(entry.text, first), marks) };
+function show(entry: Entry, terms: ReadonlySet<string>): Found {
+  const name = split(entry.name, terms);
+  const isInName = name.some(({ isMatch }) => isMatch);
+  const [before] = split(entry.text, terms);
+  const place = isInName || before === undefined || before.isMatch ? 0 : before.text.length;
+  return { entry, name, snippet: split(cut(entry.text, place), terms) };
 }
 
 /** @returns the part of a text around a place, from one word to another */
@@ -134,13 +150,15 @@ function cut(text: string, place: number): string {
   return `${from > 0 ? '… ' : ''}${text.slice(from, to > from ? to : from + SNIPPET)} …`;
 }
 
-/** Splits a text into what the query matches and what stands between. */
-function split(text: string, marks: RegExp): readonly Piece[] {
+/** Splits a text into the words that match and what stands between. */
+function split(text: string, terms: ReadonlySet<string>): readonly Piece[] {
   const pieces: Piece[] = [];
   let end = 0;
-  for (const match of text.matchAll(marks)) {
-    pieces.push({ text: text.slice(end, match.index), isMatch: false }, { text: match[0], isMatch: true });
-    end = match.index + match[0].length;
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    const term = termOf(word);
+    if (term === undefined || !terms.has(term)) continue;
+    pieces.push({ text: text.slice(end, index), isMatch: false }, { text: word, isMatch: true });
+    end = index + word.length;
   }
   return [...pieces, { text: text.slice(end), isMatch: false }].filter((piece) => piece.text !== '');
 }

@@ -5,9 +5,6 @@
 /** How long a button reads “Copied”, in milliseconds. */
 const COPIED_MS = 2000;
 
-/** How long the search waits for the next letter, in milliseconds. */
-const SEARCH_DELAY_MS = 80;
-
 /** How long a form is not sent again, in milliseconds. A person may have stopped the browser from loading the answer. */
 const SENT_MS = 10_000;
 
@@ -182,103 +179,24 @@ function scrollIntoBox(box, part) {
   if (top < view.top || bottom > view.bottom) box.scrollTop += (top + bottom - view.top - view.bottom) / 2;
 }
 
-/** Opens the search with its button, `/` or Ctrl-K (Cmd-K), and shows the server's results while somebody types. */
-function enableSearch(dialog) {
-  const input = dialog.querySelector('[role="combobox"]');
-  const list = dialog.querySelector('[role="listbox"]');
-  const status = dialog.querySelector('[data-search-status]');
-  const slash = dialog.querySelector('[data-search-slash]');
-  let options = [];
-  let chosen = -1;
-  let newest;
-  let shown = Promise.resolve();
+/** Leads the key `/` to the search of the page, unless the reader has turned that off. */
+function search(event) {
+  const isSlash = event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey;
+  const isTyping = event.target.closest?.('input:not([type="radio"], [type="checkbox"]), textarea, select');
+  const fields = all('[aria-keyshortcuts="/"]');
+  if (!isSlash || isTyping || fields.length === 0 || recall('search-slash') === 'off') return;
+  event.preventDefault();
+  const field = fields.find((each) => each.checkVisibility({ visibilityProperty: true }));
+  // On a narrow screen the field of the header is on a page of its own.
+  if (field === undefined) return fields[0].form.requestSubmit();
+  field.focus();
+  field.select();
+}
 
-  const choose = (index) => {
-    options[chosen]?.removeAttribute('aria-selected');
-    chosen = index;
-    options[chosen]?.setAttribute('aria-selected', 'true');
-    options[chosen]?.scrollIntoView({ block: 'nearest' });
-    input.setAttribute('aria-activedescendant', options[chosen]?.id ?? '');
-  };
-
-  const fill = (message, groups) => {
-    status.textContent = message;
-    list.replaceChildren(...groups);
-    options = all('a', list);
-    for (const group of groups) group.setAttribute('role', 'group');
-    for (const part of all('h2, ul, li', list)) part.setAttribute('role', 'presentation');
-    options.forEach((option, index) => {
-      Object.assign(option, { id: `found-${index}`, tabIndex: -1 });
-      option.setAttribute('role', 'option');
-    });
-    list.hidden = options.length === 0;
-    list.scrollTop = 0;
-    input.setAttribute('aria-expanded', String(options.length > 0));
-    choose(options.length > 0 ? 0 : -1);
-  };
-
-  const search = async () => {
-    newest?.abort();
-    newest = new AbortController();
-    const { signal } = newest;
-    await new Promise((resolve) => setTimeout(resolve, SEARCH_DELAY_MS));
-    if (signal.aborted) return;
-    try {
-      const response = await fetch(`${input.form.action}?${new URLSearchParams({ q: input.value })}`, {
-        signal: AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]),
-      });
-      if (!response.ok) throw new Error(response.status);
-      const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-      if (signal.aborted) return;
-      fill(page.querySelector('[data-found-status]').textContent, all('[data-found] > *', page));
-    } catch {
-      if (!signal.aborted) fill('The search did not respond. Check your connection, then type again.', []);
-    }
-  };
-
-  const open = () => {
-    const field = all('main [type="search"]').find((each) => each.checkVisibility());
-    if (field) {
-      field.focus();
-      field.select();
-      return;
-    }
-    dialog.showModal();
-    input.focus();
-    input.select();
-  };
-  const canOpen = () => document.querySelector('dialog[open]') === null;
-
-  slash.checked = recall('search-slash') !== 'off';
-  slash.addEventListener('change', () => remember('search-slash', slash.checked ? 'on' : 'off'));
-  all('[data-search-open]').forEach((button) => button.addEventListener('click', open));
-  all('[data-search-close]', dialog).forEach((button) => button.addEventListener('click', () => dialog.close()));
-  addEventListener('keydown', (event) => {
-    const isSlash = event.key === '/' && slash.checked && !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isTyping = event.target.closest?.('input:not([type="radio"], [type="checkbox"]), textarea, select') !== null;
-    const isCtrlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey;
-    if (!canOpen() || !((isSlash && !isTyping) || isCtrlK)) return;
-    event.preventDefault();
-    open();
-  });
-  input.addEventListener('input', () => (shown = search()));
-  // Keys act on the results of what was typed last.
-  input.addEventListener('keydown', async (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || event.isComposing) return;
-    event.preventDefault();
-    await shown;
-    if (options.length > 0) choose((chosen + step + options.length) % options.length);
-  });
-  input.form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    await shown;
-    options[chosen]?.click();
-  });
-  dialog.addEventListener('click', ({ target }) => {
-    // The dialog itself is clicked only beside its content. A result may be on this page.
-    if (target === dialog || target.closest('[role="option"]')) dialog.close();
-  });
+/** Makes a checkbox turn the key `/` off, and on again. */
+function rememberSlash(checkbox) {
+  checkbox.checked = recall('search-slash') !== 'off';
+  checkbox.addEventListener('change', () => remember('search-slash', checkbox.checked ? 'on' : 'off'));
 }
 
 /** Makes a link to a heading copy its address as well. */
@@ -500,7 +418,7 @@ if (navigator.clipboard) {
 }
 all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
-all('[data-search]').forEach(enableSearch);
+all('[data-search-slash]').forEach(rememberSlash);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
@@ -508,6 +426,7 @@ if (window.PublicKeyCredential?.parseCreationOptionsFromJSON) all('[data-passkey
 else all('[data-no-passkeys]').forEach((note) => (note.hidden = false));
 all('[data-address]').forEach(replaceAnswer);
 addEventListener('hashchange', unfold);
+addEventListener('keydown', search);
 // A browser may keep a page and show it again. A new key is shown once.
 addEventListener('pagehide', () => {
   all('[data-key]').forEach((input) => (input.value = ''));

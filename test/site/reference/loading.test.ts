@@ -127,9 +127,9 @@ async function pagesWithParts(url: string): Promise<string[]> {
   const pages: string[] = [];
   for (const path of PAGES) {
     const { text } = await send(url, path);
-    const parts = [
-      ...text.matchAll(/<(?:img|svg|details|dialog|table|pre|form)\b|\sdata-[a-z-]+|\sclass="[^"]*"/g),
-    ].map(String);
+    const parts = [...text.matchAll(/<(?:img|svg|details|table|pre|form)\b|\sdata-[a-z-]+|\sclass="[^"]*"/g)].map(
+      String,
+    );
     if (parts.some((part) => !seen.has(part))) pages.push(path);
     for (const part of parts) seen.add(part);
   }
