@@ -54,8 +54,8 @@ test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target 
 	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) \
-	  'test/{package,shared,feed-model,site,cli,workers,outages,sdk,soak}/**/*.test.ts' \
-	  'test/!(package|shared|feed-model|site|cli|workers|outages|sdk|soak)/**/*.test.ts'
+	  'test/{package,shared,feed-model,site,cli,outages,sdk,soak}/**/*.test.ts' \
+	  'test/!(package|shared|feed-model|site|cli|outages|sdk|soak)/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis

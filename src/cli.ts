@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import cluster from 'node:cluster';
 import { basename, relative } from 'node:path';
 import process from 'node:process';
 import { openDatabaseFor, openRedisFor } from './commands/connections.js';
@@ -7,7 +6,6 @@ import type { CommandContext } from './commands/context.js';
 import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
 import { PACKAGE_ROOT } from './platform/process/package-root.js';
-import { followPrimary } from './platform/process/workers.js';
 
 /** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
@@ -15,16 +13,15 @@ const LAST_OUTPUT_MS = 1_000;
 const stopping = new AbortController();
 /** Whether a server first drains. The first signal decides. */
 let drains = false;
+/** A second one ends the process at once. */
 let signals = 0;
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // A second signal ends the process at once. The primary's message to a worker does not count: a terminal, and systemd,
-    // send their signals to all processes.
-    if (++signals > 1) endAtOnce();
-    stop(signal === 'SIGTERM');
+    if (++signals > 1) process.exit(EXIT_FAILED);
+    if (!stopping.signal.aborted) drains = signal === 'SIGTERM';
+    stopping.abort();
   });
 }
-if (cluster.worker) followPrimary(cluster.worker, stop);
 
 // A file that has reached its limit (ulimit -f) is an error of the write. A package has set a listener that ends the
 // process. A listener of our own prevents that.
@@ -55,7 +52,7 @@ const command =
     ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}${name}`
     : `node ${fromHere.startsWith('..') ? script : fromHere}`;
 
-const base = { packageRoot: PACKAGE_ROOT, pid: process.pid, config: () => readConfig(process.env) };
+const base = { packageRoot: PACKAGE_ROOT, config: () => readConfig(process.env) };
 
 const context: CommandContext = {
   ...base,
@@ -64,7 +61,6 @@ const context: CommandContext = {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
-  workerId: cluster.worker?.id,
   signal: stopping.signal,
   drains: () => drains,
   atExit: (act) => {
@@ -76,20 +72,8 @@ const context: CommandContext = {
 
 const exitCode = await runCommand(process.argv.slice(2), context);
 if (exitCode !== 0) process.exitCode = exitCode;
-// The connection to the primary would keep the process.
-if (cluster.worker?.isConnected()) cluster.worker.disconnect();
 // Output that is still unwritten waits for a reader of the pipe that does not read. It would keep the process for ever.
 if (stopping.signal.aborted) setTimeout(() => process.exit(), LAST_OUTPUT_MS).unref();
-
-function stop(isToDrain: boolean): void {
-  if (!stopping.signal.aborted) drains = isToDrain;
-  stopping.abort();
-}
-
-function endAtOnce(): never {
-  for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
-  process.exit(EXIT_FAILED);
-}
 
 /** Lets a signal end a command that may be waiting. Its work is one transaction, which commits or has no effect. */
 function exitOnSignal(): void {

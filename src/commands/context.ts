@@ -21,9 +21,6 @@ export interface CommandContext {
   readonly command: string;
   /** The version of Node.js. */
   readonly nodeVersion: string;
-  readonly pid: number;
-  /** The number of this worker process; undefined in any other process. A replacement has another number. */
-  readonly workerId: number | undefined;
   /** Aborted when the process must end (SIGINT, SIGTERM). */
   readonly signal: AbortSignal;
   /** After the abort: whether a server keeps serving for DRAIN_SECONDS (SIGTERM). */

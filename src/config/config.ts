@@ -37,11 +37,6 @@ export function readConfig(environment: Environment): Config {
   if (config.databaseReadUrl !== undefined && !isSet(SETTINGS.databaseUrl)) {
     problems.push('DATABASE_READ_URL must be a replica of DATABASE_URL, which is not set');
   }
-  if (config.workers > 1 && !isSet(SETTINGS.redisUrl)) {
-    problems.push(
-      'WORKERS must be 1 without REDIS_URL: each process would enforce the limits on its own, allowing a multiple of the plan',
-    );
-  }
   if (config.redisSentinels !== undefined && !isSet(SETTINGS.redisUrl)) {
     problems.push('REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster');
   }

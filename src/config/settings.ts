@@ -124,7 +124,6 @@ export const SETTINGS = {
     'folder of published copies, as catalog export --publish writes it, to serve at /copies/ to callers with a key'),
   copySigningKey: secret('COPY_SIGNING_KEY', parseSigningKey,
     'Ed25519 private key that signs published copies, PKCS #8 in PEM or base64'),
-  workers: setting('WORKERS', 1, parseWholeNumber(1, 128), 'server processes that share the port; more than one requires REDIS_URL'),
   /** Bound on all waiting of one request, in milliseconds. */
   requestTimeoutMs: setting('REQUEST_TIMEOUT_MS', 900, parseWholeNumber(100, 600_000),
     'milliseconds that a request may wait for PostgreSQL and Redis before it gets 503; each of them gets a share of it'),

@@ -12,6 +12,7 @@ import { createApp } from '../app.js';
 import { systemClock, toMilliseconds, type Micros } from '../platform/time/micros.js';
 import { redisAddressOf, webhookOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
+import type { OperatorError } from '../errors.js';
 import { limitConnections } from '../http/connection/connection-limit.js';
 import {
   close,
@@ -23,17 +24,15 @@ import {
 } from '../http/connection/server.js';
 import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
-import { connect, type DatabaseOptions } from './connect.js';
 import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
 import { timeBounds } from './time-bounds.js';
 import { createMetrics } from './metrics.js';
 import { openTracing } from './tracing.js';
 import { Notices } from './notices.js';
-import type { ConnectedDatabase } from '../platform/postgres/connect.js';
+import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
 import { connectionsWithin } from '../platform/process/file-descriptors.js';
 import { Health } from '../platform/telemetry/health.js';
-import type { Metrics } from '../platform/telemetry/metrics.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { recurring } from '../platform/async/recurring.js';
 import { openPublishedFolder } from '../copies/published.js';
@@ -54,9 +53,16 @@ const SHUTDOWN_GRACE_MS = 5_000;
 /** The longest pause between two requests of a busy client, in milliseconds. */
 const NEXT_REQUEST_MS = 500;
 
-export interface ServiceOptions extends DatabaseOptions {
+export interface ServiceOptions {
+  readonly config: Config;
   readonly log: Logger;
   readonly droppedLines: () => number;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  /** Whether to bring the schema of DATABASE_URL up to date first. */
+  readonly migrate: boolean;
+  /** Called when the embedded PostgreSQL ends by itself. */
+  readonly onDatabaseLost?: (reason: OperatorError) => void;
   /** Called when the database is open, before the service takes requests. */
   readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   /** The pages for people; undefined for a server without. */
@@ -93,27 +99,23 @@ export interface RunningService {
   stop(drains?: boolean): Promise<void>;
 }
 
-export interface ServiceProcess extends RunningService {
-  readonly metrics: Metrics;
-}
-
 /**
  * Starts the service: database, application, HTTP server.
  *
  * @throws OperatorError when the database or the address is not available; then nothing is left running
  */
-export function createService(options: ServiceOptions): Promise<ServiceProcess> {
+export function createService(options: ServiceOptions): Promise<RunningService> {
   return CloseStack.open(
     (opened) => open(options, opened),
     (err) => options.log.warn({ err }, 'a part of the service could not be closed'),
   );
 }
 
-async function open(options: ServiceOptions, opened: CloseStack): Promise<ServiceProcess> {
+async function open(options: ServiceOptions, opened: CloseStack): Promise<RunningService> {
   const { config, log, droppedLines, packageRoot, site, overrides = {} } = options;
   const tracing = await openTracing(config, packageRoot, log);
   if (tracing) opened.add(tracing, (it) => it.close());
-  const database = opened.add(await connect(options), (it) => it.close());
+  const database = opened.add(await openDatabaseOf(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
   const pools = config.databaseReadUrl === undefined ? 1 : 2;
@@ -211,19 +213,20 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
   limitConnections(server, maxConnections, log);
-  const { redis } = admission;
-  const internal = {
-    config,
-    log,
-    packageRoot,
-    database,
-    redis,
-    failedAddresses,
-    metrics,
-    publicUrl,
-    loadPages: options.loadOperatorPages,
-  };
-  const metricsUrl = await openInternalServer(internal, opened);
+  const metricsUrl = await openInternalServer(
+    {
+      config,
+      log,
+      packageRoot,
+      database,
+      redis: admission.redis,
+      failedAddresses,
+      metrics,
+      publicUrl,
+      loadPages: options.loadOperatorPages,
+    },
+    opened,
+  );
   url = urlOf(config.host, await listen(server, config.host, config.port));
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS, idleMs));
 
@@ -233,7 +236,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
     if (drainSeconds > 0) {
       closesConnections = true;
       await delay(drainSeconds * 1_000);
-      // The system resets connections that wait to be accepted when the last worker stops listening. Around that moment,
+      // The system resets connections that wait to be accepted when the server stops listening. Around that moment,
       // clients keep their connections and so make no new ones.
       closesConnections = false;
       await delay(NEXT_REQUEST_MS);
@@ -250,10 +253,24 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Servic
   return {
     url,
     metricsUrl,
-    metrics,
     applied: database.applied,
     stop: (drains = false) => (stopping ??= stop(drains)),
   };
+}
+
+function openDatabaseOf({ config, packageRoot, migrate, onDatabaseLost }: ServiceOptions): Promise<ConnectedDatabase> {
+  const { databaseMs } = timeBounds(config.requestTimeoutMs);
+  return connectDatabase({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    packageRoot,
+    applicationName: 'catalog serve',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: databaseMs,
+    statementTimeoutMs: databaseMs,
+    migrate,
+    onLost: onDatabaseLost,
+  });
 }
 
 function openReplica(

@@ -10,7 +10,7 @@ import { recurring } from '../platform/async/recurring.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
 import type { RedisLink } from '../platform/redis/link.js';
-import type { MetricsSource } from '../platform/telemetry/metrics.js';
+import type { Metrics } from '../platform/telemetry/metrics.js';
 import type * as OperatorPages from './operator-pages.js';
 
 /** The most connections of the operator pages to the database. They are opened when a page needs them. */
@@ -35,7 +35,7 @@ interface InternalServerOptions {
   readonly redis: RedisLink | undefined;
   /** The addresses whose keys failed. */
   readonly failedAddresses: FailedAddresses;
-  readonly metrics: MetricsSource;
+  readonly metrics: Metrics;
   /** Undefined for a server without operator pages. */
   readonly loadPages: LoadOperatorPages | undefined;
   /** The origin of the public pages, once their server listens. */

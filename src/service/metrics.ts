@@ -6,9 +6,8 @@ import type { DecisionCounts } from '../admission/charge/limiter.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
 import { RequestMetrics } from '../http/telemetry/metrics.js';
 import { poolOf } from '../platform/postgres/database.js';
-import type { Workers } from '../platform/process/workers.js';
 import type { Health } from '../platform/telemetry/health.js';
-import { Metrics, withWorkers, type MetricsSource } from '../platform/telemetry/metrics.js';
+import { Metrics } from '../platform/telemetry/metrics.js';
 import type { Tracing } from '../platform/telemetry/tracing.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import type { NoticeCounts } from './notices.js';
@@ -56,37 +55,18 @@ export async function createMetrics(
   return { metrics, requestMetrics };
 }
 
-/** Creates the metrics of a service with workers: the sums over the workers, and the primary's own counts. */
-export function createPrimaryMetrics(workers: Pick<Workers, 'counts'>): MetricsSource {
-  const own = new Metrics();
-  own.readGauge({
-    name: 'catalog_workers',
-    help: 'Running worker processes.',
-    read: () => workers.counts.running,
-  });
-  own.readCounter({
-    name: 'catalog_worker_ends_total',
-    help: 'Worker processes that have ended, for any reason.',
-    read: () => workers.counts.ended,
-  });
-  return withWorkers(own);
-}
-
 function addState(metrics: Metrics, version: string, state: ServiceState): void {
   const { health, droppedLines, usage, tracing, notificationQueueUsage } = state;
   metrics.readGauge({
     name: 'catalog_build_info',
     help: 'Always 1; the label is the version.',
     labels: ['version'],
-    aggregator: 'first',
     read: () => [{ labels: { version }, value: 1 }],
   });
   metrics.readGauge({
     name: 'catalog_component_up',
     help: 'Whether a dependency is reachable: 1 or 0.',
     labels: ['component'],
-    // The worst process counts for all.
-    aggregator: 'min',
     read: () =>
       [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
   });
@@ -111,7 +91,6 @@ function addState(metrics: Metrics, version: string, state: ServiceState): void 
   metrics.readGauge({
     name: 'catalog_notification_queue_usage_ratio',
     help: "How full PostgreSQL's notification queue is, from 0 to 1.",
-    aggregator: 'max',
     read: notificationQueueUsage,
   });
 }
@@ -148,7 +127,6 @@ function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts },
   metrics.readGauge({
     name: 'catalog_caller_cache_open',
     help: 'Whether the cache may be used: 1, or 0 while change notifications are down.',
-    aggregator: 'min',
     read: () => Number(cache.isOpen),
   });
 }
@@ -157,8 +135,6 @@ function addNotices(metrics: Metrics, counts: NoticeCounts): void {
   metrics.readGauge({
     name: 'catalog_notices_pending',
     help: 'Notices to the operator that the receiver has not accepted yet.',
-    // Each process counts those of all servers.
-    aggregator: 'max',
     read: () => counts.pending,
   });
   metrics.readCounter({
@@ -172,8 +148,6 @@ function addCopies(metrics: Metrics, copies: PublishedFolder): void {
   metrics.readGauge({
     name: 'catalog_newest_copy_timestamp_seconds',
     help: 'When the newest published copy was made, in Unix time; 0 without one.',
-    // All processes read the same folder, unless one of them cannot.
-    aggregator: 'min',
     async read() {
       const published = await copies.read().catch(() => undefined);
       return published === undefined ? 0 : Date.parse(published.newest.created_at) / 1_000;

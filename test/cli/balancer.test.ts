@@ -5,9 +5,8 @@ import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/programs/free-port.js';
 import { guideConfiguration, startBalancer, type Balancer, type ServerStatistics } from '../support/proxies/haproxy.js';
 import { KeptConnections, requestFor } from '../support/http/kept-connections.js';
-import { startServer, type ServerProcess } from '../support/program.js';
+import { logOf, startServer, type ServerProcess } from '../support/program.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
-import { linesOf } from '../support/deployments/workers.js';
 import { testWorld } from '../support/world.js';
 
 /** Connections that clients keep open all the time. */
@@ -91,7 +90,7 @@ describe('two servers behind the balancer of the guide', function () {
         const { code, stderr } = await old.stop();
         assert.deepEqual([code, stderr], [0, '']);
         assert.deepEqual(
-          linesOf(old, 'request').filter(({ aborted }) => aborted),
+          logOf(old).filter(({ aborted }) => aborted),
           [],
         );
         await start(name);

@@ -11,7 +11,7 @@ import { PRODUCT_BOUNDS, runProgram, startServer, type Outcome } from '../suppor
 import { runCommand } from '../support/programs/command.js';
 import { Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
-import { serverProcesses } from '../support/programs/server-processes.js';
+import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { testWorld } from '../support/world.js';
 
@@ -95,7 +95,7 @@ describe('the program on its embedded PostgreSQL', () => {
     assert.deepEqual([code, /"level":[45]0/.test(stdout)], [0, false]);
   });
 
-  it('changes made by commands apply to the running server from the next request', async () => {
+  it('changes made by commands apply to the running server from the next request, and it ends with an error when its PostgreSQL is killed', async () => {
     const server = await startServer(environment);
     const created = JSON.parse((await catalog('keys', 'create', '--demo', '--json')).stdout) as Record<string, string>;
     const { key: second = '', key_prefix: prefix = '' } = created;
@@ -126,7 +126,12 @@ describe('the program on its embedded PostgreSQL', () => {
       );
     }
     assert.equal((await send(server.url, '/readyz')).status, 200, 'the commands have left the database running');
-    assert.equal((await server.stop()).code, 0);
+    signalServers(environment.DATA_DIR, 'SIGKILL');
+    const { code, stderr } = await server.ended;
+    assert.deepEqual(
+      [code, stderr],
+      [1, `catalog: The embedded PostgreSQL in ${environment.DATA_DIR} ended unexpectedly.\n`],
+    );
   });
 
   it('a server whose port is in use ends with an error and leaves only its data behind', async () => {

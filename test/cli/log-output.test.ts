@@ -10,7 +10,6 @@ import { HeldPipe, PIPE_BYTES } from '../support/programs/held-pipe.js';
 import { sendAhead } from '../support/http/send-ahead.js';
 import { send } from '../support/request.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { areGone } from '../support/deployments/workers.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { testWorld } from '../support/world.js';
 
@@ -31,8 +30,6 @@ const LINES_TOO_MANY = 3_000;
 /** The members of a line of the log that these tests check. */
 interface Line {
   readonly msg: string;
-  readonly pid?: number;
-  readonly worker?: number;
   readonly dropped_lines?: number;
 }
 
@@ -60,7 +57,7 @@ describe('the log of a server', () => {
   }
 
   /** Starts a server whose log goes to a file descriptor, and waits until it serves. */
-  async function start(workers: number, options: Parameters<typeof startProgram>[2]): Promise<Server> {
+  async function start(options: Parameters<typeof startProgram>[2]): Promise<Server> {
     const [port, metricsPort] = [await freePort(), await freePort()];
     const url = `http://127.0.0.1:${port}`;
     const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
@@ -70,7 +67,6 @@ describe('the log of a server', () => {
         ...world.environment,
         PORT: String(port),
         METRICS_ADDRESS: `127.0.0.1:${metricsPort}`,
-        WORKERS: String(workers),
       },
       options,
     );
@@ -110,7 +106,7 @@ describe('the log of a server', () => {
   it('a full device costs no request and does not delay the end of the server', async function () {
     if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
     const device = openSync('/dev/full', 'w');
-    const server = await start(1, { stdout: device });
+    const server = await start({ stdout: device });
     closeSync(device);
     await server.request(LINES_TOO_MANY, LONG_PATH);
     const dropped = await server.droppedLines();
@@ -121,33 +117,29 @@ describe('the log of a server', () => {
     assert.equal(stderr, `${REPORT}The log cannot be written: ENOSPC: no space left on device, write.\n`);
   });
 
-  it('a server whose log is not read keeps a bounded number of lines in each process and counts the others', async () => {
-    const workers = 2;
+  it('a server whose log is not read keeps a bounded number of lines and counts the others', async () => {
     const pipe = await HeldPipe.open();
-    const server = await start(workers, { stdout: pipe.writer });
+    const server = await start({ stdout: pipe.writer });
     pipe.handOver();
-    // With the request that found it serving, and one to come.
-    const sent = workers * LINES_TOO_MANY;
-    await server.request(sent, LONG_PATH);
+    await server.request(LINES_TOO_MANY, LONG_PATH);
     const droppedLines = await eventually('lines are dropped', server.droppedLines);
     assert.equal((await send(server.url, '/livez')).status, 200);
     const stalled = pipe.read().length;
 
+    // With the requests that found it serving, before and after.
     const text = await eventually('all lines are there or counted', () => {
       const now = pipe.read();
       const lines = linesOf(now);
-      return countRequests(lines) + sumOfLosses(lines) >= sent + 2 && now;
+      return countRequests(lines) + sumOfLosses(lines) >= LINES_TOO_MANY + 2 && now;
     });
     const lines = linesOf(text);
     // On a busy machine, a process may miss its database for a moment, and drop the line about it as well.
-    const others = countRequests(lines) + sumOfLosses(lines) - sent - 2;
-    assert.ok(others <= workers * 2, `${others} more lines than requests`);
+    const others = countRequests(lines) + sumOfLosses(lines) - LINES_TOO_MANY - 2;
+    assert.ok(others <= 2, `${others} more lines than requests`);
     assert.equal(await server.droppedLines(), sumOfLosses(lines));
     assert.ok(sumOfLosses(lines) >= droppedLines && droppedLines > 0, String(droppedLines));
-    assert.ok(text.length - stalled <= workers * MOST_KEPT + PIPE_BYTES, `${text.length} bytes were kept`);
-    // One line for each process that had to drop some: connections are not dealt out evenly.
-    const reporters = lines.flatMap(({ dropped_lines: lost, worker }) => (lost === undefined ? [] : [worker]));
-    assert.equal(new Set(reporters).size, reporters.length);
+    assert.ok(text.length - stalled <= MOST_KEPT + PIPE_BYTES, `${text.length} bytes were kept`);
+    assert.equal(lines.filter(({ dropped_lines: lost }) => lost !== undefined).length, 1);
 
     await server.request(10);
     const flowing = countRequests(lines) + 10;
@@ -155,36 +147,29 @@ describe('the log of a server', () => {
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
     assert.equal(code, 0);
-    assert.equal(stderr, `${REPORT}The reader of the log is not keeping up.\n`.repeat(reporters.length));
+    assert.equal(stderr, `${REPORT}The reader of the log is not keeping up.\n`);
     assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
     pipe.leave();
   });
 
-  for (const workers of [1, 2]) {
-    it(`a server ends in order with code 1 when the reader of its log leaves, WORKERS=${workers}`, async () => {
-      const pipe = await HeldPipe.open();
-      const server = await start(workers, { stdout: pipe.writer });
-      pipe.handOver();
-      const pids = await eventually('all workers listen', () => {
-        const found = linesOf(pipe.read()).flatMap(({ msg, pid }) => (msg === 'worker listening' ? (pid ?? []) : []));
-        return found.length === (workers === 1 ? 0 : workers) && found;
-      });
-      await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
-      pipe.leave();
-      // It is answered although nobody reads its line.
-      await server.request(1);
-      const { code, stderr } = await server.ended;
-      assert.equal(code, 1);
-      assert.equal(stderr, 'catalog: The reader of the log on standard output has gone, so the server has stopped.\n');
-      await areGone(pids);
-    });
-  }
+  it('a server ends in order with code 1 when the reader of its log leaves', async () => {
+    const pipe = await HeldPipe.open();
+    const server = await start({ stdout: pipe.writer });
+    pipe.handOver();
+    await eventually('the first request is logged', () => countRequests(linesOf(pipe.read())) === 1);
+    pipe.leave();
+    // It is answered although nobody reads its line.
+    await server.request(1);
+    const { code, stderr } = await server.ended;
+    assert.equal(code, 1);
+    assert.equal(stderr, 'catalog: The reader of the log on standard output has gone, so the server has stopped.\n');
+  });
 
   it('a log is complete again once a full disk has room', async () => {
     const path = join(await temporaryFolder(), 'log');
     const file = openSync(path, 'a');
     // 16 KiB.
-    const server = await start(1, { stdout: file, fileBlocks: 32 });
+    const server = await start({ stdout: file, fileBlocks: 32 });
     closeSync(file);
     const sent = 300;
     await server.request(sent);

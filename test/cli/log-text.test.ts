@@ -14,10 +14,10 @@ import { testWorld } from '../support/world.js';
 const TIME = String.raw`\d\d:\d\d:\d\d\.\d{3}`;
 
 /** Writes entries to a log. @returns their lines as text, with colours or without */
-function textOf(write: (log: ReturnType<typeof createLog>) => void, { hasColors = false, members = {} } = {}): string {
+function textOf(write: (log: ReturnType<typeof createLog>) => void, { hasColors = false } = {}): string {
   let text = '';
   const format = textFormatter(hasColors);
-  write(createLog('trace', { write: (line: string) => (text += format(line)) }, members));
+  write(createLog('trace', { write: (line: string) => (text += format(line)) }));
   return text;
 }
 
@@ -92,11 +92,6 @@ describe('the log as text', () => {
     });
     assert.doesNotMatch(text, /(?!\n)[\p{Cc}\u202e]/u);
     assert.equal(text.match(/\n(?!\d\d:| {4}at |$)/g), null, text);
-  });
-
-  it('the worker of an entry is shown, and its process is not', () => {
-    const text = textOf((log) => log.info('worker listening'), { members: { worker: 2, pid: 77 } });
-    assert.match(text, /worker listening {2}worker=2\n$/);
   });
 
   it('colours change nothing but the looks', () => {

@@ -147,7 +147,6 @@ const CASES: {
       'whsec_hunter2',
     ],
   ],
-  workers: [1, { '1': 1, '128': 128 }, ['0', '129', '-1', '1.5', 'auto', '1e2']],
   drainSeconds: [5, { '0': 0, '600': 600 }, ['-1', '601', '1.5', '5s', 'off']],
   requestTimeoutMs: [900, { '100': 100, '600000': 600_000 }, ['99', '600001', '1.5', '1s']],
   dataDir: [undefined, { './some where': './some where' }, []],
@@ -223,13 +222,6 @@ const CONFLICTS: readonly (readonly [settings: Record<string, string>, line: str
     { REDIS_SENTINELS: 'h' },
     'REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster',
   ],
-  ...['', ' '].map(
-    (url) =>
-      [
-        { WORKERS: '2', REDIS_URL: url },
-        'WORKERS must be 1 without REDIS_URL: each process would enforce the limits on its own, allowing a multiple of the plan',
-      ] as const,
-  ),
   ...['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'PUBLIC_URL'].map(
     (name) => [{ ...COMPLETE, [name]: ' ' }, `${name} must be set: sign-in by OpenID Connect requires it`] as const,
   ),

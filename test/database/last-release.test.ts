@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { connectTo } from '../support/database.js';
-import { startLoad } from '../support/deployments/workers.js';
+import { startLoad } from '../support/deployments/load.js';
 import { eventually } from '../support/eventually.js';
 import { Visitor } from '../support/http/visitor.js';
 import { createEmptyDatabase } from '../support/postgres.js';

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { readConfig } from '../../src/config/config.js';
 import { ROOT } from '../support/guides.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { findProgram, SYSTEMD_ANALYZE } from '../support/programs/system-program.js';
@@ -18,7 +19,7 @@ describe('the systemd unit', () => {
   let unit: string;
 
   before(async () => {
-    unit = await readFile(new URL('.deploy/catalog.service', ROOT), 'utf8');
+    unit = await readFile(new URL('.deploy/catalog@.service', ROOT), 'utf8');
   });
 
   /** Returns all values of a directive. */
@@ -26,14 +27,20 @@ describe('the systemd unit', () => {
     return [...unit.matchAll(new RegExp(`^${directive}=(.*)$`, 'gm'))].map(([, value = '']) => value);
   }
 
-  it('the unit sets only settings of the service, with secrets from credentials', () => {
-    const assignments = valuesOf('Environment').map((text) => text.split('='));
-    assertEnvironment(assignments.map(([name = '']) => name));
+  it('the unit sets only settings of the service, its addresses by its name and secrets from credentials', () => {
+    const settings = Object.fromEntries(valuesOf('Environment').map((text) => text.split('='))) as Record<
+      string,
+      string
+    >;
+    assertEnvironment(Object.keys(settings));
+    const { PORT, METRICS_ADDRESS, ...secrets } = settings;
+    const { port, metricsAddress } = readConfig({
+      PORT: PORT?.replace('%i', '8081'),
+      METRICS_ADDRESS: METRICS_ADDRESS?.replace('%i', '8081'),
+    });
+    assert.deepEqual([port, metricsAddress?.port], [8081, 18081]);
     const credentials = valuesOf('LoadCredential').map((text) => `%d/${text.split(':')[0] ?? ''}`);
-    assert.deepEqual(
-      assignments.map(([, value]) => value),
-      credentials,
-    );
+    assert.deepEqual(Object.values(secrets), credentials);
   });
 
   it('the unit leaves the server the time to drain', () => {
@@ -42,7 +49,7 @@ describe('the systemd unit', () => {
 
   it('systemd accepts the unit without a warning, and finds it well confined', async function () {
     const analyze = findProgram(SYSTEMD_ANALYZE) ?? skipWithout('systemd-analyze', this);
-    const file = join(await temporaryFolder(), 'catalog.service');
+    const file = join(await temporaryFolder(), 'catalog@.service');
     // Node.js lies elsewhere on some machines.
     await writeFile(file, unit.replaceAll('/usr/bin/node', process.execPath));
     const verified = await run(analyze, ['verify', '--man=no', file]);

@@ -66,12 +66,12 @@ describe('the capacity in the performance guide', () => {
   function needs(rate: number): Record<string, string> {
     const processes = Math.ceil(rate / ((PROCESS_LOAD * 1e6) / saturated.service));
     const machines = Math.ceil(processes / CORES_OF_MACHINE) + 1;
-    const workers = Math.min(processes, CORES_OF_MACHINE);
+    const onEach = Math.min(processes, CORES_OF_MACHINE);
     const redis = (rate * planned.redis) / 1e6;
     return {
       'server processes, a core each': String(processes),
       'machines of four cores, of which one may fail': String(machines),
-      'connections to PostgreSQL': String(machines * workers * CONNECTIONS_OF_PROCESS),
+      'connections to PostgreSQL': String(machines * onEach * CONNECTIONS_OF_PROCESS),
       PostgreSQL: `${about((rate * planned.postgres) / 1e6)} cores`,
       'Redis, all together': `${about(redis)} cores`,
       'deployments, by Redis': String(Math.ceil(redis / REDIS_LOAD)),

@@ -83,20 +83,6 @@ describe('the last hour of a server', () => {
     assert.equal((await lastHour.latest()).api.requests, 0);
   });
 
-  it('counts that leave the sum with a worker that ends are no calls', async () => {
-    answer(1_000, 'getMe', 200);
-    await pass(1);
-    const rest = metrics;
-    // A service of two workers, of which the one that counted most has ended.
-    metrics = new Metrics();
-    requests = new RequestMetrics(metrics, ['getMe', 'getStats']);
-    answer(400, 'getMe', 200);
-    await pass(1);
-    answer(5, 'getMe', 200);
-    assert.equal((await lastHour.latest()).api.requests, 1_005);
-    assert.notEqual(rest, metrics);
-  });
-
   it('a component is up since the start, and lost since it was first seen so', async () => {
     await pass(2);
     assert.deepEqual([...lastHour.components], [['redis', { state: 'up', since: 1_000_000 }]]);

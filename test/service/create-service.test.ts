@@ -20,7 +20,6 @@ const SOURCES = new URL('../../src/', import.meta.url);
 /** What a server imports, and what a page does once somebody uses a passkey, in this order. */
 const IMPORTED = [
   'commands/serve/serve.ts',
-  'service/workers.ts',
   'service/create-service.ts',
   'service/site.ts',
   '@simplewebauthn/server',
@@ -134,10 +133,6 @@ describe('what a server loads', () => {
   function loadedBy(name: string): string | undefined {
     return IMPORTED[loaded.findIndex((paths) => paths.some((path) => path.includes(`/${name}/`)))];
   }
-
-  it('the primary of several workers does not load the application, which would take memory and delay the start', () => {
-    assert.equal(loadedBy('koa'), 'service/create-service.ts');
-  });
 
   it('the pages load the library for passkeys only when somebody uses one', () => {
     // A package that the library needs.

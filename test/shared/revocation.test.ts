@@ -5,19 +5,16 @@ import { createServer, type AddressInfo } from 'node:net';
 import { startSession } from '../../src/accounts/sessions.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { linesOf, startWorkers } from '../support/deployments/workers.js';
 import { eventually } from '../support/eventually.js';
 import { Visitor } from '../support/http/visitor.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
-import { startProgram, type ServerProcess } from '../support/program.js';
+import { startProgram } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { addTitles } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
-
-const WORKERS = 2;
 
 /** Every operation. */
 const PATHS = [
@@ -26,9 +23,6 @@ const PATHS = [
   '/api/v1/titles/title-0001',
   `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 60}`,
 ];
-
-/** Requests to workers at once, each on a connection of its own: the workers share them out evenly. */
-const AT_ONCE = PATHS.length * WORKERS;
 
 /** Long enough to be cached by every server on a busy machine before it is over, in seconds. */
 const LIFE_SECONDS = 8;
@@ -47,11 +41,10 @@ interface Servers {
   readonly two: TestService;
   /** Reads a replica that lags. */
   readonly lagging: TestService;
-  readonly workers: ServerProcess;
 }
 
 interface Deployment {
-  readonly servers: readonly (TestService | ServerProcess)[];
+  readonly servers: readonly TestService[];
   /** The settings of its commands. */
   readonly environment: Readonly<Record<string, string>>;
 }
@@ -66,7 +59,7 @@ interface Ending {
 
 describe('revocation', () => {
   const world = testWorld({ ownServer: true, redis: true });
-  const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
+  const agent = new Agent({ keepAlive: true, maxSockets: PATHS.length });
   let replica: TestReplica;
   let servers: Servers;
   let addresses = 0;
@@ -78,14 +71,11 @@ describe('revocation', () => {
     replica = await startReplica(world.postgres);
     const start = (settings: Readonly<Record<string, string>> = {}): Promise<TestService> =>
       world.startService({ trustedProxies: 1, settings: { DATABASE_POOL_SIZE: '4', ...settings } });
-    const workers = await startWorkers({ ...world.environment, SITE: 'on', DATABASE_POOL_SIZE: '4' }, WORKERS);
-    world.defer(() => workers.stop());
     servers = {
       plain: await start({ REDIS_URL: '' }),
       one: await start(),
       two: await start(),
       lagging: await start({ DATABASE_READ_URL: replica.url }),
-      workers,
     };
   });
 
@@ -114,15 +104,13 @@ describe('revocation', () => {
     return reply.status === 503 ? sendUntilServed(url, path, headers) : reply;
   }
 
-  /** Uses a key on every server at once, each worker included. @returns the different answers */
+  /** Uses a key on every server at once. @returns the different answers */
   async function answersTo(key: string, { servers: asked }: Deployment, paths: readonly string[]): Promise<string[]> {
     const replies = await Promise.all(
-      asked.flatMap((server) => {
-        const { url } = server;
-        const atOnce = server === servers.workers ? AT_ONCE : paths.length;
+      asked.flatMap(({ url }) => {
         // Refusals are limited by address.
         const headers = { 'x-api-key': key, 'x-forwarded-for': `10.0.${++addresses >> 8}.${addresses & 255}` };
-        return Array.from({ length: atOnce }, (_, i) => sendUntilServed(url, paths[i % paths.length] ?? '', headers));
+        return paths.map((path) => sendUntilServed(url, path, headers));
       }),
     );
     const code = (json: unknown): string => (json as { code?: string } | undefined)?.code ?? '';
@@ -192,7 +180,6 @@ describe('revocation', () => {
     'every server of three, one of which reads a replica that lags': {
       open: () => deployment('one', 'two', 'lagging'),
     },
-    'every worker of a server': { open: () => deployment('workers') },
     'servers that have just lost Redis': {
       open: () => deployment('one', 'two', 'lagging'),
       strike: () => world.redis.kill(),
@@ -214,10 +201,6 @@ describe('revocation', () => {
         await replica.caughtUp();
         await replica.pauseReplay();
         await makeCached([...keys.values(), kept], on);
-        if (on.servers.includes(servers.workers)) {
-          const answered = (): number => new Set(linesOf(servers.workers, 'request').map(({ pid }) => pid)).size;
-          await eventually('every worker has answered', () => answered() === WORKERS);
-        }
         await strike?.();
       });
 
@@ -262,7 +245,7 @@ describe('revocation', () => {
     let keys: Readonly<Record<'putOff' | 'rolled' | 'movedForward' | 'expiring', CreatedKey>>;
 
     before(async () => {
-      on = deployment('one', 'two', 'lagging', 'workers', 'plain');
+      on = deployment('one', 'two', 'lagging', 'plain');
       const newKey = (): Promise<CreatedKey> => world.newKey();
       keys = { putOff: await newKey(), rolled: await newKey(), movedForward: await newKey(), expiring: await newKey() };
       const { putOff, rolled, movedForward, expiring } = keys;

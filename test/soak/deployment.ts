@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { connectTo } from '../support/database.js';
 import { newPlan } from '../support/deployments/deployment.js';
@@ -21,12 +22,9 @@ const PER_MINUTE = { [UNLIMITED]: 2_000_000_000, [LIMITED]: 30 };
 /** Titles of the catalogue in the beginning. */
 export const TITLES = titleIds(300);
 
-/** The worker processes of the first server. */
-const WORKERS = 2;
-
 /** A server, and what it logs. */
 export interface DeployedServer {
-  readonly name: string;
+  readonly name: 'one' | 'two';
   readonly process: ServerProcess;
   readonly log: ServerLog;
 }
@@ -51,7 +49,7 @@ export class Deployment {
   }
 
   /**
-   * Starts a server of several workers; with a balancer, a second one of one process as well.
+   * Starts a server; with a balancer, a second one as well.
    *
    * @param isBalanced - whether there is a balancer in front, if the machine has one
    */
@@ -80,43 +78,43 @@ export class Deployment {
     return { DATABASE_URL: this.postgres.url, REDIS_URL: this.redis.url };
   }
 
-  /** The workers of the first server. */
-  get workers(): readonly number[] {
-    return [...(this.servers.get('one')?.log.workers ?? [])];
-  }
-
   /** The processes of all servers, each by a name of its own. */
   processes(): ReadonlyMap<string, number> {
-    const named = [...this.servers.values()].flatMap(({ name, process: { child }, log }) => [
-      [`server ${name} (${child.pid})`, child.pid ?? 0] as const,
-      ...[...log.workers].map((pid) => [`worker (${pid})`, pid] as const),
-    ]);
-    return new Map(named);
+    return new Map(
+      [...this.servers.values()].map(({ name, process: { child } }) => [
+        `server ${name} (${child.pid})`,
+        child.pid ?? 0,
+      ]),
+    );
   }
 
   async startServer(name: 'one' | 'two'): Promise<void> {
-    const workers = name === 'one' ? WORKERS : 1;
     const server = await startServer({
       ...PRODUCT_BOUNDS,
       DATABASE_URL: this.toPostgres.url,
       REDIS_URL: this.toRedis.url,
       PORT: String(this.#ports[name]),
-      WORKERS: String(workers),
       // The clients' addresses, since refusals are limited by address.
       TRUST_PROXY: this.#ports.balancer === 0 ? '1' : '2',
       SITE: 'on',
       DRAIN_SECONDS: '5',
     });
-    const deployed = { name, process: server, log: new ServerLog(server, this.history) };
-    this.servers.set(name, deployed);
-    if (workers > 1) await eventually('all workers listen', () => deployed.log.workers.size === workers);
+    this.servers.set(name, { name, process: server, log: new ServerLog(server, this.history) });
   }
 
-  /** Stops a server as an upgrade does, and starts it again once it has ended. */
-  async replaceServer(name: 'one' | 'two'): Promise<void> {
-    const server = this.servers.get(name);
-    await server?.process.stop();
-    server?.log.stop();
+  /** The last server, which faults are done to. Without a balancer, it is the only one. */
+  get victim(): DeployedServer {
+    return [...this.servers.values()].at(-1) ?? assert.fail('no server runs');
+  }
+
+  /**
+   * Ends a server, and starts it again.
+   *
+   * @param signal - SIGTERM ends it as an upgrade does
+   */
+  async replaceServer({ name, process: old, log }: DeployedServer, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await old.stop(signal);
+    log.stop();
     await this.startServer(name);
     await eventually('the balancer uses the new server', async () => {
       return this.balancer === undefined || (await this.balancer.servers()).get(name)?.status === 'UP';

@@ -5,7 +5,7 @@ import { renderReport } from './report/report.js';
 import { soak } from './soak.js';
 
 /** One of each kind: a process, a dependency and a client. */
-const FAULTS = ['a worker is killed', 'Redis is killed', 'the followers are killed'];
+const FAULTS = ['a server is killed', 'Redis is killed', 'the followers are killed'];
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 

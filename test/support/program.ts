@@ -95,6 +95,21 @@ export function timesLogged({ output }: RunningProgram, message: string): number
   return output.stdout.split(`"msg":"${message}`).length - 1;
 }
 
+/** One line of a server's log; what tests look at. */
+interface Line {
+  readonly msg: string;
+  readonly aborted?: boolean;
+  readonly max_connections?: number;
+}
+
+/** A server's log so far. */
+export function logOf({ output }: RunningProgram): Line[] {
+  return output.stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line);
+}
+
 /** Runs a command to its end. @param input - what it reads from its standard input */
 export async function runProgram(
   args: readonly string[],

@@ -36,7 +36,7 @@ export interface ServerLog {
  * a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
  */
 export function openServerLog(context: CommandContext): ServerLog {
-  const { stdout, stderr, signal, pid, workerId } = context;
+  const { stdout, stderr, signal } = context;
   const unread = new AbortController();
   let isWaiting = false;
   let isFlowing = true;
@@ -100,11 +100,10 @@ export function openServerLog(context: CommandContext): ServerLog {
     }
   }
 
-  const members = workerId === undefined ? {} : { worker: workerId, pid };
   const { logLevel, logFormat } = context.config();
   const isText = logFormat === 'text' || (logFormat === 'auto' && stdout.isTTY === true);
   const format = isText ? textFormatter(stdout.isTTY === true && stdout.hasColors?.() === true) : String;
-  const log = createLog(logLevel, { write: (line) => write(format(line)) }, members);
+  const log = createLog(logLevel, { write: (line) => write(format(line)) });
   return {
     log,
     droppedLines: () => dropped,
@@ -117,8 +116,7 @@ export function openServerLog(context: CommandContext): ServerLog {
         await withTimeout(once(destination, 'drain'), LAST_LINES_MS).catch(() => undefined);
       }
       isClosed = true;
-      // The primary reports it for its workers.
-      if (unread.signal.aborted && workerId === undefined) {
+      if (unread.signal.aborted) {
         throw new OperatorError('The reader of the log on standard output has gone, so the server has stopped.');
       }
     },

@@ -9,9 +9,6 @@ const FREE_AGAIN = 0.9;
  * Closes new connections above a limit immediately; open ones are still served. Logs the first refusal, and the number of
  * refusals once there is room again.
  *
- * Not `server.maxConnections`: node:cluster offers a connection that one worker refuses to the next, endlessly while all
- * are full.
- *
  * @param most - maximum number of connections. Each takes a file descriptor, which the database needs as well
  */
 export function limitConnections(server: Server, most: number, log: Logger): void {
@@ -26,12 +23,9 @@ export function limitConnections(server: Server, most: number, log: Logger): voi
     );
   }
 
+  server.maxConnections = most;
+  server.on('drop', () => refuse());
   server.on('connection', (socket: Socket) => {
-    if (open >= most) {
-      socket.destroy();
-      refuse();
-      return;
-    }
     open += 1;
     socket.once('close', () => {
       open -= 1;

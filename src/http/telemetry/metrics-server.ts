@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
-import { METRICS_MEDIA_TYPE, type MetricsSource } from '../../platform/telemetry/metrics.js';
+import { METRICS_MEDIA_TYPE, type Metrics } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type Listener } from '../connection/server.js';
 
 /** Scrapers are few and near. The default keep-alive outlasts the pause between two scrapes. */
@@ -34,7 +34,7 @@ export interface MetricsServer {
  */
 export async function serveMetrics(
   { host, port }: Readonly<{ host: string; port: number }>,
-  source: MetricsSource,
+  source: Metrics,
   log: Pick<Logger, 'error'>,
   pages?: Listener,
   setting = 'METRICS_ADDRESS',
@@ -51,7 +51,7 @@ export async function serveMetrics(
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  source: MetricsSource,
+  source: Metrics,
   log: Pick<Logger, 'error'>,
 ): Promise<void> {
   response.setHeader('Cache-Control', 'no-store');

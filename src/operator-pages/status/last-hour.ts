@@ -1,6 +1,6 @@
 import type { DependencyState } from '../../platform/telemetry/health.js';
 import { parseSamples, type Sample } from '../../platform/telemetry/exposition.js';
-import type { MetricsSource } from '../../platform/telemetry/metrics.js';
+import type { Metrics } from '../../platform/telemetry/metrics.js';
 
 /** Minutes that are kept, beside the one that has begun. */
 const MINUTES = 59;
@@ -8,10 +8,9 @@ const MINUTES = 59;
 const REQUESTS = 'catalog_http_requests_total';
 const BUCKETS = 'catalog_http_request_duration_seconds_bucket';
 const COMPONENTS = 'catalog_component_up';
-const WORKERS = 'catalog_workers';
 const SERVICE_VERSION = 'catalog_build_info';
 const NODE_VERSION = 'nodejs_version_info';
-const NAMES = new Set([REQUESTS, BUCKETS, COMPONENTS, WORKERS, SERVICE_VERSION, NODE_VERSION]);
+const NAMES = new Set([REQUESTS, BUCKETS, COMPONENTS, SERVICE_VERSION, NODE_VERSION]);
 
 /** The label of a request that reached no operation of the contract. */
 const NO_OPERATION = 'none';
@@ -49,20 +48,18 @@ export interface LatestTraffic {
   readonly api: Traffic;
   /** By the id of the operation. */
   readonly operations: ReadonlyMap<string, Traffic>;
-  /** How many worker processes run; undefined without workers. */
-  readonly workers: number | undefined;
   /** The versions of the service and of Node.js. */
   readonly versions: { readonly service: string; readonly node: string };
 }
 
-/** The state of a component, as the worst process has it. */
+/** The state of a component. */
 export interface ComponentState {
   readonly state: DependencyState;
   /** When it was first seen in this state, in milliseconds since 1970; when the server started if it was up from then on. */
   readonly since: number;
 }
 
-/** Keeps what the processes of a server have counted in the last hour, in memory. Each reading asks all workers. */
+/** Keeps what a server has counted in the last hour, in memory. */
 export class LastHour {
   readonly #startedAt: number;
   readonly #minutes: Minute[] = [];
@@ -71,7 +68,7 @@ export class LastHour {
 
   /** @param now - in milliseconds since 1970 */
   constructor(
-    private readonly source: MetricsSource,
+    private readonly source: Pick<Metrics, 'text'>,
     private readonly now: () => number = Date.now,
   ) {
     this.#startedAt = now();
@@ -84,7 +81,7 @@ export class LastHour {
     return this.#components;
   }
 
-  /** Keeps a reading. Call it once a minute. @throws Error when a worker does not answer */
+  /** Keeps a reading. Call it once a minute. */
   async keep(): Promise<void> {
     const reading = await this.#read();
     const grown = increases(this.#newest, reading).filter(({ value }) => value > 0);
@@ -93,7 +90,7 @@ export class LastHour {
     if (this.#minutes.length > MINUTES) this.#minutes.shift();
   }
 
-  /** Reads what was counted between the oldest reading and now. @throws Error when a worker does not answer */
+  /** Reads what was counted between the oldest reading and now. */
   async latest(): Promise<LatestTraffic> {
     const latest = await this.#read();
     const find = (wanted: string): Sample | undefined => latest.samples.find(({ name }) => name === wanted);
@@ -107,7 +104,6 @@ export class LastHour {
       operations: new Map(
         [...operations].map((id) => [id, trafficOf(counted.filter(({ labels }) => labels.operation === id))]),
       ),
-      workers: find(WORKERS)?.value,
       versions: {
         service: find(SERVICE_VERSION)?.labels.version ?? '',
         node: find(NODE_VERSION)?.labels.version?.replace('v', '') ?? '',
@@ -138,15 +134,12 @@ function isUnroutedCall({ name, labels: { status = '' } }: Sample): boolean {
   return name === REQUESTS && /^(?:401|429|5\d\d)$/.test(status);
 }
 
-/**
- * By how much each counter has grown from one reading to another. When a worker ends, its counts leave the sum: such a
- * minute counts as none, and not as if the counters had started again at zero.
- */
+/** By how much each counter has grown from one reading to another. */
 function increases(before: Reading, after: Reading): readonly Sample[] {
   const values = new Map(before.samples.map(({ series, value }) => [series, value]));
   return after.samples.map((sample) => ({
     ...sample,
-    value: Math.max(0, sample.value - (values.get(sample.series) ?? 0)),
+    value: sample.value - (values.get(sample.series) ?? 0),
   }));
 }
 

@@ -37,9 +37,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
           <Summary components={components} facts={facts} traffic={traffic} />
           <Components components={components} guides={guides} />
           {traffic === undefined ? (
-            <Notice tone="danger">
-              A worker process does not answer, so its requests cannot be counted. The log has the reason.
-            </Notice>
+            <Notice tone="danger">The metrics could not be read. The log has the reason.</Notice>
           ) : (
             <LatestHour traffic={traffic} />
           )}
@@ -47,11 +45,8 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
           <section>
             <h2 id="versions">Versions</h2>
             <dl class="facts">
-              <Fact name="Service">
-                {traffic?.versions.service ?? <Unknown subject="a worker" />}
-                {traffic?.workers !== undefined && `, ${traffic.workers} of ${config.workers} workers`}
-              </Fact>
-              <Fact name="Node.js">{traffic?.versions.node ?? <Unknown subject="a worker" />}</Fact>
+              <Fact name="Service">{traffic?.versions.service ?? <Unknown subject="the service" />}</Fact>
+              <Fact name="Node.js">{traffic?.versions.node ?? <Unknown subject="the service" />}</Fact>
               <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
               {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
               <Fact name="Migrations">
@@ -88,7 +83,7 @@ function Summary({ components, facts, traffic }: SummaryProps): VNode {
         <strong>{`${lost.join(', ')} ${/,|notifications$/.test(lost.join()) ? 'are' : 'is'} down. `}</strong>
       )}
       {facts === undefined && 'PostgreSQL did not answer this page. '}
-      {traffic === undefined && 'A worker process does not answer. '}
+      {traffic === undefined && 'The metrics could not be read. '}
       {pending > 0 && (
         <>
           {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>catalog migrate</code>.

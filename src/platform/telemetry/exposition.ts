@@ -11,7 +11,7 @@ const LINE = /^((\w+)(?:\{(.*)\})?) (\S+)$/gm;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Reads metrics from the text format of Prometheus, as {@link MetricsSource} writes it. No label of ours has a value that
+ * Reads metrics from the text format of Prometheus, as the service writes it. No label of ours has a value that
  * needs an escape.
  *
  * @param names - the metrics to read; all others are left out

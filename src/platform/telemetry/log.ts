@@ -5,13 +5,12 @@ import pino, { type DestinationStream, type Logger } from 'pino';
  *
  * @param level - the least level that is written
  * @param destination - where lines go
- * @param members - what every line carries
  */
-export function createLog(level: string, destination: DestinationStream, members: object = {}): Logger {
+export function createLog(level: string, destination: DestinationStream): Logger {
   return pino(
     {
       level,
-      base: members,
+      base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       // A plain object is an error that was already described.
       serializers: { err: (error: unknown) => (isPlainObject(error) ? error : describeError(error)) },

@@ -1,12 +1,4 @@
-import {
-  AggregatorRegistry,
-  collectDefaultMetrics,
-  Counter,
-  Gauge,
-  Histogram,
-  Registry,
-  type Aggregator,
-} from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** The description of a metric, by the conventions of Prometheus: base units, and `_total` for a counter. */
 export interface MetricDefinition<Label extends string> {
@@ -14,8 +6,6 @@ export interface MetricDefinition<Label extends string> {
   readonly help: string;
   /** The names of its labels. Text from a client must never become a label's value: each value is a series for ever. */
   readonly labels?: readonly Label[];
-  /** How the values of several processes become one; by default their sum. */
-  readonly aggregator?: Aggregator;
 }
 
 type ReadValue<Label extends string> =
@@ -28,30 +18,15 @@ export interface ReadDefinition<Label extends string> extends MetricDefinition<L
   readonly read: () => ReadValue<Label> | Promise<ReadValue<Label>>;
 }
 
-/** A source of metrics. It answers in bounded time. */
-export interface MetricsSource {
-  text(): Promise<string>;
-}
-
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of one process, by prom-client alone: its successor `@prometheus-io/client` requires Node.js 22. */
-export class Metrics implements MetricsSource {
+export class Metrics {
   readonly #registry = new Registry();
 
+  /** @returns all metrics in the text format of Prometheus */
   text(): Promise<string> {
     return this.#registry.metrics();
-  }
-
-  /**
-   * In a worker process of `node:cluster`: answers the primary's requests for metrics, see {@link withWorkers}.
-   *
-   * @param metrics - undefined while the worker starts: it answers that it has none
-   */
-  static answerPrimary(metrics?: Metrics): void {
-    AggregatorRegistry.setRegistries(metrics === undefined ? [] : [metrics.#registry]);
-    // Its constructor starts listening, once.
-    void new AggregatorRegistry();
   }
 
   /** Adds a counter for its owner to increase. */
@@ -92,24 +67,9 @@ export class Metrics implements MetricsSource {
   /** Adds the standard metrics of a Node.js process: processor time, memory, event loop, garbage collection. */
   addProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
-    // The average of several processes would hide the one that hangs.
-    for (const metric of this.#registry.getMetricsAsArray()) {
-      if (/^nodejs_eventloop_lag_(?:seconds|max|mean|p\d+)/.test(metric.name)) metric.aggregator = 'max';
-    }
   }
 
-  #configuration<Label extends string>({ name, help, labels = [], aggregator = 'sum' }: MetricDefinition<Label>) {
-    return { name, help, labelNames: labels, aggregator, registers: [this.#registry] };
+  #configuration<Label extends string>({ name, help, labels = [] }: MetricDefinition<Label>) {
+    return { name, help, labelNames: labels, registers: [this.#registry] };
   }
-}
-
-/**
- * Makes a source of the metrics of all worker processes as one, each metric by its aggregator. What a worker has counted
- * ends with it. For Prometheus the counter then starts again.
- *
- * @param own - metrics of the primary, which no worker has
- */
-export function withWorkers(own: Metrics): MetricsSource {
-  const workers = new AggregatorRegistry();
-  return { text: async () => (await own.text()) + (await workers.clusterMetrics()) };
 }

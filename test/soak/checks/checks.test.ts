@@ -196,7 +196,7 @@ const TABLE: readonly {
     ],
     bugs: [
       [
-        'two workers that count separately',
+        'two servers that count separately',
         [PLAN, counted(0, 60), counted(1, 60), counted(2, 60)],
         /Developer 1 on plan limited got 3 calls in the minute to 59\.50 s, with a limit of 2 and 0 counts begun anew/,
       ],
@@ -237,10 +237,6 @@ const TABLE: readonly {
       change('database', 'back', 12_500),
       call([13_000, 13_900], 503),
       call([14_000, 14_001], 200),
-      // Another process than the one that lost it.
-      change('redis', 'lost', 14_000, 8),
-      change('process', 'lost', 14_001, 8),
-      change('process', 'back', 15_000, 9),
       call([90_000, 90_001], 200),
     ],
     bugs: [
@@ -255,11 +251,6 @@ const TABLE: readonly {
         'a dependency that is not tried again',
         [FAULT, change('announcements', 'lost', 10_100), call([20_000, 20_001], 200)],
         /Process 7 lost announcements at 10\.10 s and did not have it back by 17\.00 s \(PostgreSQL restarts\)/,
-      ],
-      [
-        'a worker that is not replaced',
-        [change('process', 'lost', 1_000, 8), call([20_000, 20_001], 200)],
-        /Process 8 lost process .* by 11\.00 s/,
       ],
     ],
   },

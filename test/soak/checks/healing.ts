@@ -63,9 +63,6 @@ function isExcused({ start, end }: Pick<Call, 'start' | 'end'>, failure: Failure
 /** Bound on a loss that no fault explains: a server may lose Redis for a moment because the machine is busy. */
 const BLIP_MS = 10_000;
 
-/** The part of a server that a change of a whole process is about. */
-export const PROCESS = 'process';
-
 function unhealed(events: Iterable<HistoryEvent>, faults: readonly FaultRecord[]): string[] {
   const violations: string[] = [];
   const lost = new Map<string, Change>();
@@ -83,15 +80,11 @@ function unhealed(events: Iterable<HistoryEvent>, faults: readonly FaultRecord[]
     now = Math.max(now, event.end);
     if (event.kind !== 'change') continue;
     const { pid, part, state } = event;
-    // Another process takes the place of one that has ended, and what that one had lost no longer matters.
-    const id =
-      part === PROCESS && state === 'back' ? [...lost.keys()].find((one) => one.endsWith(PROCESS)) : `${pid} ${part}`;
-    const loss = lost.get(id ?? '');
-    lost.delete(id ?? '');
+    const id = `${pid} ${part}`;
+    const loss = lost.get(id);
+    lost.delete(id);
     if (loss !== undefined) end(loss, event.start);
-    if (state === 'back') continue;
-    if (part === PROCESS) for (const other of lost.keys()) if (other.startsWith(`${pid} `)) lost.delete(other);
-    lost.set(`${pid} ${part}`, event);
+    if (state === 'lost') lost.set(id, event);
   }
   for (const loss of lost.values()) end(loss, now);
   return violations;

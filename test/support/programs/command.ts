@@ -104,14 +104,12 @@ async function commandContext(
   ]);
   const base = {
     packageRoot: fileURLToPath(ROOT).replace(/\/$/, ''),
-    pid: process.pid,
     config: () => readConfig(environment),
   };
   return {
     ...base,
     command: 'catalog',
     nodeVersion: process.versions.node,
-    workerId: undefined,
     signal: new AbortController().signal,
     drains: () => false,
     withDatabase: openDatabaseFor(base, () => undefined),
