@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { Agent } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
-import { startSession } from '../../src/accounts/sessions.js';
+import { generateToken } from '../../src/accounts/tokens.js';
+import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import type { EventKind } from '../../src/events/events.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
-import { Visitor } from '../support/http/visitor.js';
-import { expireIn } from '../support/keys/expiry.js';
+import { newPlan } from '../support/deployments/deployment.js';
+import { signInOperator } from '../support/http/operator.js';
+import { signIn, type Visitor } from '../support/http/visitor.js';
+import { whileAlive } from '../support/keys/expiry.js';
+import { fillNotificationQueue, LEAST_QUEUE_PAGES } from '../support/postgres/full-queue.js';
+import { holdCommits } from '../support/postgres/held-commits.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
-import { startProgram } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
@@ -24,15 +28,15 @@ const PATHS = [
   `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 60}`,
 ];
 
-/** Long enough to be cached by every server on a busy machine before it is over, in seconds. */
-const LIFE_SECONDS = 8;
+/** Every program of the service that changes keys, by the names of its connections. */
+const PROGRAMS = 'catalog (command|serve|operator pages)';
 
-/** Servers whose announcements come at once, or after a second if PostgreSQL loses the notification, in milliseconds. */
-const ANNOUNCED_WITHIN_MS = 2_500;
+/** The plan of the keys that are changed. */
+const PLAN = 'changed';
 
-/** Keys that are revoked under load, and how many of them at the same time. */
-const TRIALS = 20;
-const LANES = 5;
+/** What an unchanged key is answered with, by {@link answersTo}. */
+const ACCEPTED = ['200 Test project on Plan'];
+const REFUSED = ['401 invalid_api_key'];
 
 interface Servers {
   /** Without Redis. */
@@ -43,19 +47,129 @@ interface Servers {
   readonly lagging: TestService;
 }
 
-interface Deployment {
+/** What a change is made on. */
+interface Stage {
   readonly servers: readonly TestService[];
-  /** The settings of its commands. */
-  readonly environment: Readonly<Record<string, string>>;
+  /** Of its operator. */
+  readonly operator: Visitor;
+  /** Runs a command beside the servers. */
+  readonly command: (...args: readonly string[]) => Promise<void>;
 }
 
-/** A way in which a key ends. */
-interface Ending {
-  /** Whether it ends all keys of the developer. */
-  readonly endsDeveloper?: true;
-  /** Resolves when it is reported as done: then the key must be refused. */
-  readonly end: (key: CreatedKey, on: Deployment) => Promise<unknown>;
+/** Resolves when the change is reported as done: then every server must apply it. */
+type Make = (key: CreatedKey, stage: Stage) => Promise<unknown>;
+
+/** A change of a key, of its developer or of its plan. */
+interface Change {
+  readonly make: Make;
+  /** Whether the change has no end that renews the epoch: servers apply it within moments, once it is announced. */
+  readonly isAnnounced?: true;
+  /** What a request is answered with afterwards. By default, the key is refused. */
+  readonly answer?: (key: CreatedKey) => string;
+  /** What undoes the change. */
+  readonly undo?: Make;
 }
+
+type Changes = Readonly<Record<string, Change>>;
+
+/** The events after which a key is accepted as before, with another plan or another name at most. */
+type Harmless =
+  | (
+      | 'created'
+      | 'plan_changed'
+      | 'label_changed'
+      | 'registered'
+      | 'renamed'
+      | 'reinstated'
+      | 'signed_in'
+      | 'signed_out'
+    )
+  | ('identity_linked' | 'identity_unlinked' | 'passkey_added' | 'passkey_removed');
+
+/** The events of keys that end later, which a test of its own waits for. */
+type Later = 'expired' | 'expiry_changed';
+
+const post = async (visitor: Visitor, path: string, fields: Record<string, string> = {}): Promise<void> => {
+  const { status, text } = await visitor.post(path, { form: generateToken().token, ...fields });
+  assert.ok(status < 400, text);
+};
+
+/** Sends a form of the developer settings, signed in as the developer. */
+async function settings(
+  { servers: [server = assert.fail()] }: Stage,
+  { developerId, prefix }: CreatedKey,
+  action: string,
+  fields?: Record<string, string>,
+): Promise<void> {
+  await post(await signIn(server, developerId), `/settings/keys/${prefix}/${action}`, fields);
+}
+
+/** Reports keys as found in public. */
+async function report({ servers: [{ url } = assert.fail()] }: Stage, ...keys: readonly CreatedKey[]): Promise<void> {
+  for (const { key } of keys) {
+    const headers = { 'content-type': 'application/json' };
+    const reply = await send(url, '/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) });
+    assert.equal(reply.status, 200, reply.text);
+  }
+}
+
+/** Every way in which a key ends, by the event that it leaves: a new kind of event needs its ways here. */
+const ENDINGS: Readonly<Record<Exclude<EventKind, Harmless | Later>, Changes>> = {
+  revoked: {
+    'revoked by command': { make: ({ prefix }, { command }) => command('keys', 'revoke', prefix) },
+    'revoked in the settings': { make: (key, stage) => settings(stage, key, 'revoke') },
+    'revoked on an operator page': { make: ({ prefix }, { operator }) => post(operator, `/keys/${prefix}/revoke`) },
+    'reported by its finder': { make: (key, stage) => report(stage, key) },
+    'revoked in plain SQL, or by a program that is killed after its commit': {
+      isAnnounced: true,
+      make: ({ prefix }, { servers: [server] }) => revokeKey(server?.db ?? assert.fail(), prefix),
+    },
+  },
+  rolled: {
+    'rolled by command without an overlap': {
+      make: ({ prefix }, { command }) => command('keys', 'roll', prefix, '--overlap', 'now'),
+    },
+    'rolled in the settings without an overlap': {
+      make: (key, stage) => settings(stage, key, 'roll', { overlap: 'now' }),
+    },
+  },
+  suspended: {
+    'of a developer who is suspended by command': {
+      make: ({ developerId }, { command }) => command('developers', 'suspend', String(developerId)),
+      undo: ({ developerId }, { command }) => command('developers', 'reinstate', String(developerId)),
+    },
+    'of a developer who is suspended on an operator page': {
+      make: ({ developerId }, { operator }) => post(operator, `/developers/${developerId}/suspend`),
+      undo: ({ developerId }, { operator }) => post(operator, `/developers/${developerId}/reinstate`),
+    },
+  },
+};
+
+/** Changes of what servers have cached of a caller that is accepted all the same. */
+const OTHER_CHANGES: Changes = {
+  'moved to another plan by command': {
+    make: ({ prefix }, { command }) => command('keys', 'set-plan', prefix, '--plan', 'pro'),
+    answer: () => '200 Test project on Pro',
+  },
+  'moved to another plan on an operator page': {
+    make: ({ developerId }, { operator }) =>
+      post(operator, `/developers/${developerId}/plan`, { plan: 'pro', keys: 'on' }),
+    answer: () => '200 Test project on Pro',
+  },
+  'of a project that is renamed by command': {
+    make: ({ developerId }, { command }) => command('developers', 'rename', String(developerId), 'Atlas'),
+    answer: () => '200 Atlas on Plan',
+  },
+  'of a plan that is changed by command': {
+    make: ({ prefix }, { command }) => command('plans', 'set', PLAN, '--name', prefix),
+    answer: ({ prefix }) => `200 Test project on ${prefix}`,
+    undo: (_key, { command }) => command('plans', 'set', PLAN, '--name', 'Plan'),
+  },
+};
+
+const CHANGES: Changes = Object.fromEntries(
+  [OTHER_CHANGES, ...Object.values(ENDINGS)].flatMap((changes) => Object.entries(changes)),
+);
 
 describe('revocation', () => {
   const world = testWorld({ ownServer: true, redis: true });
@@ -65,12 +179,16 @@ describe('revocation', () => {
   let addresses = 0;
 
   before(async () => {
+    await world.db.raw(`alter system set max_notify_queue_pages = ${LEAST_QUEUE_PAGES}`);
+    await world.postgres.restart();
     await addTitles(world.db, 1);
-    // The database announces nothing: the epoch alone must do.
-    await announce('disable');
+    await newPlan(world.db, PLAN, 1_000_000, 1_000_000);
     replica = await startReplica(world.postgres);
-    const start = (settings: Readonly<Record<string, string>> = {}): Promise<TestService> =>
-      world.startService({ trustedProxies: 1, settings: { DATABASE_POOL_SIZE: '4', ...settings } });
+    const start = (own: Readonly<Record<string, string>> = {}): Promise<TestService> =>
+      world.startService({
+        trustedProxies: 1,
+        settings: { DATABASE_POOL_SIZE: '4', METRICS_ADDRESS: '127.0.0.1:0', ...own },
+      });
     servers = {
       plain: await start({ REDIS_URL: '' }),
       one: await start(),
@@ -80,231 +198,205 @@ describe('revocation', () => {
   });
 
   after(() => agent.destroy());
+  afterEach(() => replica.resumeReplay());
 
-  function deployment(...names: readonly (keyof typeof servers)[]): Deployment {
-    const withoutRedis = names[0] === 'plain' && { REDIS_URL: '' };
-    return { servers: names.map((name) => servers[name]), environment: { ...world.environment, ...withoutRedis } };
-  }
-
-  /** Makes the database announce changes of callers, or not. */
-  async function announce(how: 'disable' | 'enable always'): Promise<void> {
-    for (const table of ['api_keys', 'developers']) {
-      await world.db.raw(`alter table ${table} ${how} trigger announce_changed`);
+  /** Makes the database announce changes of callers, or not: then the epoch alone must do. */
+  async function announce(isOn: boolean): Promise<void> {
+    for (const table of ['api_keys', 'developers', 'plans']) {
+      await world.db.raw(`alter table ${table} ${isOn ? 'enable always' : 'disable'} trigger announce_changed`);
     }
   }
 
-  async function command({ environment }: Deployment, ...args: readonly string[]): Promise<void> {
-    const { code, stderr } = await runCommand(args, environment);
-    assert.equal(code, 0, stderr);
+  async function stageOf(...names: readonly (keyof Servers)[]): Promise<Stage> {
+    const asked = names.map((name) => servers[name]);
+    const environment = { ...world.environment, ...(asked[0] === servers.plain && { REDIS_URL: '' }) };
+    return {
+      servers: asked,
+      operator: await signInOperator(asked[0] ?? assert.fail()),
+      async command(...args) {
+        const { code, stderr } = await runCommand(args, environment);
+        assert.equal(code, 0, stderr);
+      },
+    };
   }
 
-  /** On a busy machine, a request may get 503 because the database was too slow. It is then sent again. */
-  async function sendUntilServed(url: string, path: string, headers: Record<string, string>): Promise<Reply> {
-    const reply = await send(url, path, { headers, agent });
-    return reply.status === 503 ? sendUntilServed(url, path, headers) : reply;
+  function newKeys(count: number, options: { developerId?: number } = {}): Promise<CreatedKey[]> {
+    return Promise.all(Array.from({ length: count }, () => world.newKey({ planId: PLAN, ...options })));
+  }
+
+  function inShort({ status, json }: Reply): string {
+    const { code, data } = json as { code?: string; data?: { project_name?: string; plan?: { name: string } } };
+    const caller = data?.plan && `${data.project_name} on ${data.plan.name}`;
+    return `${status} ${code ?? caller ?? ''}`.trim();
   }
 
   /** Uses a key on every server at once. @returns the different answers */
-  async function answersTo(key: string, { servers: asked }: Deployment, paths: readonly string[]): Promise<string[]> {
+  async function answersTo({ key }: CreatedKey, on: Stage, paths = PATHS.slice(0, 1)): Promise<string[]> {
     const replies = await Promise.all(
-      asked.flatMap(({ url }) => {
+      on.servers.flatMap(({ url }) => {
         // Refusals are limited by address.
         const headers = { 'x-api-key': key, 'x-forwarded-for': `10.0.${++addresses >> 8}.${addresses & 255}` };
-        return paths.map((path) => sendUntilServed(url, path, headers));
+        return paths.map((path) => send(url, path, { headers, agent }));
       }),
     );
-    const code = (json: unknown): string => (json as { code?: string } | undefined)?.code ?? '';
-    return [...new Set(replies.map(({ status, json }) => `${status} ${code(json)}`.trim()))];
+    return [...new Set(replies.map(inShort))];
   }
 
-  async function assertAccepted(key: string, on: Deployment): Promise<void> {
-    assert.deepEqual(await answersTo(key, on, ['/api/v1/me']), ['200']);
+  async function assertRefused(key: CreatedKey, on: Stage): Promise<void> {
+    assert.deepEqual(await answersTo(key, on, PATHS), REFUSED);
   }
 
-  async function assertRefused(key: string, on: Deployment): Promise<void> {
-    assert.deepEqual(await answersTo(key, on, PATHS), ['401 invalid_api_key']);
+  /** Uses keys twice, so that every server has them cached. */
+  async function makeCached(keys: readonly CreatedKey[], on: Stage): Promise<void> {
+    for (const key of [...keys, ...keys]) assert.deepEqual(await answersTo(key, on), ACCEPTED);
   }
 
-  /** Uses keys twice, so that every process has them cached. */
-  async function makeCached(keys: readonly CreatedKey[], on: Deployment): Promise<void> {
-    for (const { key } of [...keys, ...keys]) await assertAccepted(key, on);
+  /**
+   * Makes a change, and holds its commit until every server has read the key once more: an epoch that is renewed before the
+   * commit would confirm what they read.
+   *
+   * @returns the different answers afterwards
+   */
+  async function answersAfter({ make, isAnnounced, answer }: Change, key: CreatedKey, on: Stage): Promise<string[]> {
+    if (isAnnounced) {
+      await make(key, on);
+      await eventually('the change is announced', async () => (await answersTo(key, on)).join() !== ACCEPTED.join());
+      return answersTo(key, on, PATHS);
+    }
+    const tables = ['api_keys', 'developers', 'plans'];
+    const held = await holdCommits(world.db, tables, PROGRAMS);
+    const making = make(key, on);
+    try {
+      await Promise.race([making, eventually('the commit is held', () => held.isWaitedFor())]);
+      assert.ok(await held.isWaitedFor(), 'the change was not held');
+      await answersTo(key, on);
+    } finally {
+      await held.release();
+    }
+    await making;
+    return answersTo(key, on, answer ? undefined : PATHS);
   }
-
-  async function untilExpired({ prefix }: CreatedKey): Promise<void> {
-    const isExpired = world.db.raw('expires_at <= clock_timestamp()');
-    await eventually('the key expires', () => world.db('api_keys').where({ prefix }).andWhere(isExpired).first('id'));
-  }
-
-  async function revokeOnPage({ prefix, developerId }: CreatedKey, { url }: { readonly url: string }): Promise<void> {
-    const visitor = new Visitor(url);
-    const session = await startSession(world.db, { developerId, way: 'link', userAgent: '', replaced: undefined });
-    visitor.cookies.set('catalog-session', session);
-    assert.equal((await visitor.post(`/settings/keys/${prefix}/revoke`)).status, 303);
-  }
-
-  const ENDINGS: Readonly<Record<string, Ending>> = {
-    'a key that is rolled without an overlap is refused at once': {
-      end: ({ prefix }, on) => command(on, 'keys', 'roll', prefix, '--overlap', 'now'),
-    },
-    'a key that is revoked by command is refused at once': {
-      end: ({ prefix }, on) => command(on, 'keys', 'revoke', prefix),
-    },
-    'a key that is revoked on a page is refused at once': {
-      end: (key, { servers: [server = assert.fail()] }) => revokeOnPage(key, server),
-    },
-    'a key that its finder reports is refused at once': {
-      async end({ key }, { servers: [{ url } = assert.fail()] }) {
-        const headers = { 'content-type': 'application/json' };
-        const report = { method: 'POST', headers, body: JSON.stringify({ key }) };
-        assert.equal((await send(url, '/revoke-leaked-key', report)).status, 200);
-      },
-    },
-    'a key of a suspended developer is refused at once': {
-      endsDeveloper: true,
-      end: ({ developerId }, on) => command(on, 'developers', 'suspend', String(developerId)),
-    },
-    'a key that is revoked in plain SQL is refused within moments': {
-      async end({ key, prefix }, on) {
-        await announce('enable always');
-        await world.db('api_keys').where({ prefix }).update({ revoked_at: new Date() });
-        await eventually('the key is refused', () => assertRefused(key, on).then(() => true), ANNOUNCED_WITHIN_MS);
-        await announce('disable');
-      },
-    },
-  };
 
   const DEPLOYMENTS: Readonly<
-    Record<string, { readonly open: () => Deployment; readonly strike?: () => Promise<unknown> }>
+    Record<
+      string,
+      {
+        readonly names: readonly (keyof Servers)[];
+        /** Done once all keys are cached. @returns what undoes it */
+        readonly strike?: () => Promise<() => Promise<unknown>>;
+        readonly announces?: true;
+      }
+    >
   > = {
-    'a server without Redis': { open: () => deployment('plain') },
-    'every server of three, one of which reads a replica that lags': {
-      open: () => deployment('one', 'two', 'lagging'),
+    'a server without Redis': { names: ['plain'] },
+    'three servers, one of which reads a replica that lags': { names: ['one', 'two', 'lagging'] },
+    'three servers, while the queue of notifications is full': {
+      names: ['one', 'two', 'lagging'],
+      announces: true,
+      strike: () => fillNotificationQueue(world.db, world.url),
     },
-    'servers that have just lost Redis': {
-      open: () => deployment('one', 'two', 'lagging'),
-      strike: () => world.redis.kill(),
+    'three servers that have just lost Redis, and after its return': {
+      names: ['one', 'two', 'lagging'],
+      async strike() {
+        await world.redis.kill();
+        return async () => {
+          await world.redis.restart();
+          await eventually('every server has Redis', () =>
+            [servers.one, servers.two, servers.lagging].every(
+              ({ changes }) => changes.findLast((change) => change.startsWith('redis')) === 'redis back',
+            ),
+          );
+        };
+      },
     },
   };
 
-  for (const [by, { open, strike }] of Object.entries(DEPLOYMENTS)) {
-    describe(`by ${by}`, () => {
-      const keys = new Map<string, CreatedKey>();
-      let on: Deployment;
-      let kept: CreatedKey;
-
-      before(async () => {
-        on = open();
-        kept = await world.newKey();
-        for (const [title, { endsDeveloper }] of Object.entries(ENDINGS)) {
-          keys.set(title, await world.newKey(endsDeveloper ? {} : { developerId: kept.developerId }));
-        }
-        await replica.caughtUp();
-        await replica.pauseReplay();
-        await makeCached([...keys.values(), kept], on);
-        await strike?.();
-      });
-
-      after(() => replica.resumeReplay());
-
-      for (const [title, { end }] of Object.entries(ENDINGS)) {
-        it(`${title} by ${by}`, async () => {
-          const key = keys.get(title) ?? assert.fail();
-          await end(key, on);
-          await assertRefused(key.key, on);
-          await assertAccepted(kept.key, on);
-        });
+  for (const [by, { names, strike, announces = false }] of Object.entries(DEPLOYMENTS)) {
+    it(`every change of a key applies from the next request by ${by}`, async () => {
+      await announce(announces);
+      const on = await stageOf(...names);
+      const [kept = assert.fail(), ...keys] = await newKeys(1 + Object.keys(CHANGES).length);
+      await replica.caughtUp();
+      await replica.pauseReplay();
+      await makeCached([kept, ...keys], on);
+      const mend = await strike?.();
+      const expected: Record<string, string[]> = {};
+      const found: Record<string, string[]> = {};
+      for (const [index, [what, change]] of Object.entries(CHANGES).entries()) {
+        const key = keys[index] ?? assert.fail();
+        const { isAnnounced, answer, undo } = change;
+        if (isAnnounced) await announce(true);
+        expected[what] = answer ? [answer(key)] : REFUSED;
+        found[what] = await answersAfter(change, key, on);
+        if (isAnnounced) await announce(announces);
+        if (undo === undefined) continue;
+        expected[`${what}, undone`] = ACCEPTED;
+        found[`${what}, undone`] = await answersAfter({ make: undo, answer: () => '' }, key, on);
       }
-
-      it(`the keys of a reinstated developer are accepted again by ${by}, except revoked ones`, async () => {
-        const { developerId } = kept;
-        const revoked = await world.newKey({ developerId });
-        await command(on, 'developers', 'suspend', String(developerId));
-        await revokeKey(world.db, revoked.prefix);
-        await command(on, 'developers', 'reinstate', String(developerId));
-        await assertRefused(revoked.key, on);
-        await assertAccepted(kept.key, on);
-      });
-
-      if (strike === undefined) return;
-
-      it('keys that ended while Redis was down are refused after it has returned', async () => {
-        await world.redis.restart();
-        await eventually('every server has Redis', () =>
-          [servers.one, servers.two, servers.lagging].every(
-            ({ changes }) => changes.findLast((change) => change.startsWith('redis')) === 'redis back',
-          ),
-        );
-        for (const { key } of keys.values()) await assertRefused(key, on);
-        await assertAccepted(kept.key, on);
-      });
+      assert.deepEqual(found, expected);
+      await mend?.();
+      for (const [index, [what, { answer, undo }]] of Object.entries(CHANGES).entries()) {
+        const key = keys[index] ?? assert.fail();
+        const answers = undo ? ACCEPTED : answer ? [answer(key)] : REFUSED;
+        assert.deepEqual(await answersTo(key, on), answers, `${what}, afterwards`);
+      }
+      assert.deepEqual(await answersTo(kept, on), ACCEPTED);
     });
   }
 
-  describe('by the expiry of keys', () => {
-    let on: Deployment;
-    let keys: Readonly<Record<'putOff' | 'rolled' | 'movedForward' | 'expiring', CreatedKey>>;
-
-    before(async () => {
-      on = deployment('one', 'two', 'lagging', 'plain');
-      const newKey = (): Promise<CreatedKey> => world.newKey();
-      keys = { putOff: await newKey(), rolled: await newKey(), movedForward: await newKey(), expiring: await newKey() };
-      const { putOff, rolled, movedForward, expiring } = keys;
-      await command(on, 'keys', 'set-expiry', putOff.prefix, `${LIFE_SECONDS}s`);
-      await command(on, 'keys', 'roll', rolled.prefix, '--overlap', `${LIFE_SECONDS}s`);
-      await expireIn(world.db, expiring.prefix, LIFE_SECONDS * 1_000);
-      await makeCached(Object.values(keys), on);
-      await command(on, 'keys', 'set-expiry', movedForward.prefix, '1s');
-      await command(on, 'keys', 'set-expiry', putOff.prefix, 'never');
+  it('a key is refused from its expiry on by every server, however that was set', async () => {
+    await announce(false);
+    const on = await stageOf('one', 'two', 'lagging', 'plain');
+    const { putOff, expiring } = await whileAlive(async (seconds) => {
+      const [later, rolled, sooner] = await newKeys(3);
+      assert.ok(later && rolled && sooner);
+      await on.command('keys', 'set-expiry', later.prefix, `${seconds}s`);
+      await on.command('keys', 'roll', rolled.prefix, '--overlap', `${seconds}s`);
+      await on.command('keys', 'set-expiry', sooner.prefix, `1h`);
+      await makeCached([later, rolled, sooner], on);
+      await on.command('keys', 'set-expiry', later.prefix, 'never');
+      await on.command('keys', 'set-expiry', sooner.prefix, `${seconds}s`);
       // The commands have ended the epoch.
-      await makeCached([rolled, expiring], on);
-      for (const key of [movedForward, rolled, expiring]) await untilExpired(key);
+      await makeCached([later, rolled, sooner], on);
+      return { putOff: later, expiring: [rolled, sooner] };
     });
-
-    it('a key that expires is refused from that moment by every server', () => assertRefused(keys.expiring.key, on));
-
-    it('a rolled key is refused from the end of its overlap by every server', () => assertRefused(keys.rolled.key, on));
-
-    it('a key whose expiry is moved forward is refused from the new time by every server', () =>
-      assertRefused(keys.movedForward.key, on));
-
-    it('a key whose expiry is moved back is accepted after its former end by every server', () =>
-      assertAccepted(keys.putOff.key, on));
+    for (const key of expiring) {
+      await eventually('the key expires', () =>
+        world.db('api_keys').where({ prefix: key.prefix }).andWhereRaw('expires_at <= clock_timestamp()').first('id'),
+      );
+      await assertRefused(key, on);
+    }
+    assert.deepEqual(await answersTo(putOff, on), ACCEPTED);
   });
 
-  it(`${TRIALS} keys that are revoked under load are refused at once by every server of three`, async () => {
-    const on = deployment('one', 'two', 'lagging');
-    let started = 0;
-    const lane = async (): Promise<void> => {
-      const { developerId } = await world.newKey();
-      while (started < TRIALS) {
-        const server = on.servers[++started % on.servers.length] ?? assert.fail();
-        const key = await world.newKey({ developerId });
-        await makeCached([key], on);
-        await revokeOnPage(key, server);
-        await assertRefused(key.key, on);
-      }
-    };
-    await Promise.all(Array.from({ length: LANES }, lane));
+  it('a key that was revoked stays refused when its developer is reinstated', async () => {
+    const on = await stageOf('one', 'two', 'lagging');
+    const [kept = assert.fail()] = await newKeys(1);
+    const [revoked = assert.fail()] = await newKeys(1, kept);
+    await makeCached([kept, revoked], on);
+    await on.command('developers', 'suspend', String(kept.developerId));
+    await revokeKey(world.db, revoked.prefix);
+    await on.command('developers', 'reinstate', String(kept.developerId));
+    await assertRefused(revoked, on);
+    assert.deepEqual(await answersTo(kept, on), ACCEPTED);
   });
 
-  it('a key is refused by every server although the command that revoked it was killed before it could end the epoch', async () => {
-    const on = deployment('one', 'two', 'lagging');
-    const silent = createServer((socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { key, prefix } = await world.newKey();
-    await assertAccepted(key, on);
-    await announce('enable always');
-    const { port } = silent.address() as AddressInfo;
-    const revoking = startProgram(['keys', 'revoke', prefix], {
-      ...on.environment,
-      REDIS_URL: `redis://127.0.0.1:${port}`,
-    });
-    await eventually('the change is committed', () =>
-      world.db('api_keys').where({ prefix }).whereNotNull('revoked_at').first('id'),
-    );
-    revoking.child.kill('SIGKILL');
-    assert.equal((await revoking.ended).stdout, '');
-    await eventually('the key is refused', () => assertRefused(key, on).then(() => true), ANNOUNCED_WITHIN_MS);
-    silent.close();
+  it('what changes no key that may be cached leaves every server its cached callers', async () => {
+    const on = await stageOf('one', 'two');
+    const [key = assert.fail(), revoked = assert.fail()] = await newKeys(2);
+    await on.command('keys', 'revoke', revoked.prefix);
+    const link = new RedisLink(world.redis.address, () => undefined);
+    world.defer(() => link.close());
+    await link.settled();
+    const epoch = await link.client.get(EPOCH_KEY);
+    const { developerId, prefix } = key;
+    await report(on, revoked);
+    await settings(on, revoked, 'revoke');
+    await settings(on, key, 'label', { label: 'production' });
+    await post(on.operator, `/keys/${revoked.prefix}/revoke`);
+    await post(on.operator, `/developers/${developerId}/plan`, { plan: 'pro' });
+    await on.command('keys', 'set-label', prefix, 'staging');
+    await on.command('keys', 'create', '--developer', String(developerId), '--plan', 'free');
+    assert.equal(await link.client.get(EPOCH_KEY), epoch);
   });
 });

@@ -12,25 +12,31 @@ export interface HeldCommits {
 const LOCK = 8_151_623;
 
 /**
- * Holds every commit of a program that has changed rows of a table, at its very end.
+ * Holds every commit of a program that has changed rows of some tables, at its very end.
  *
- * @param program - the name that its connections have
+ * @param program - a pattern of the name that its connections have
  */
-export async function holdCommits(db: Knex, table: string, program = 'catalog command'): Promise<HeldCommits> {
+export async function holdCommits(
+  db: Knex,
+  tables: string | readonly string[],
+  program = 'catalog command',
+): Promise<HeldCommits> {
   const holder = await db.transaction();
   await holder.raw('select pg_advisory_xact_lock(?)', [LOCK]);
   await db.raw(`
     create function hold_commit() returns trigger language plpgsql as $$
     begin
-      if current_setting('application_name') = '${program}' then
+      if current_setting('application_name') ~ '^${program}$' then
         perform pg_catalog.pg_advisory_xact_lock(${LOCK});
       end if;
       return null;
     end
     $$;
-    create constraint trigger hold_commit after insert or update on ${table}
-      deferrable initially deferred for each row execute function hold_commit();
   `);
+  for (const table of [tables].flat()) {
+    await db.raw(`create constraint trigger hold_commit after insert or update on ${table}
+      deferrable initially deferred for each row execute function hold_commit()`);
+  }
   return {
     async isWaitedFor() {
       const waiting = await db('pg_locks').where({ locktype: 'advisory', granted: false, objid: LOCK });
