@@ -114,13 +114,6 @@ export async function listSessions(
     .offset(offset);
 }
 
-/** @returns how many sessions of a developer have not ended */
-export async function countSessions(db: Knex, developerId: number): Promise<number> {
-  const query = db('sessions as s').where({ developer_id: developerId }).whereRaw(SESSION_IS_LIVE);
-  const [row] = await query.count<{ count: number }[]>({ count: '*' });
-  return row?.count ?? 0;
-}
-
 /** Signs a developer out: ends the session of a token, if there is one. */
 export async function endSession(db: Knex, token: string | undefined): Promise<void> {
   await db.transaction(async (transaction) => {

@@ -25,7 +25,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   stats: async () => (await import('./stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
   operator: async () => (await import('./operator.js')).registerOperator,
-  completion: async () => (await import('./completion/completion.js')).registerCompletion,
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */
@@ -97,8 +96,7 @@ export async function createProgram(name: string | undefined, context: CommandCo
     .enablePositionalOptions()
     .exitOverride();
   addExamples(program, ['catalog keys create --developer 1 --plan free']);
-  // The script of the completion has all of them.
-  const isAlone = name !== undefined && name !== 'completion' && Object.hasOwn(COMMANDS, name);
+  const isAlone = name !== undefined && Object.hasOwn(COMMANDS, name);
   for (const [command, load] of Object.entries(COMMANDS)) {
     if (!isAlone || command === name) (await load())(program, context);
   }

@@ -15,7 +15,7 @@ const MISUSE: readonly (readonly [string[], RegExp])[] = [
     ['keys', 'set-label', 'svc_aaaaaaaa'],
     /^catalog: missing required argument 'label'\nRun "catalog keys set-label --help" for usage\.\n$/,
   ],
-  [['developers', 'show', 'x y'], /^catalog: invalid <id> 'x y'\. Use a whole number of 1 or more\.$/m],
+  [['developers', 'identities', 'x y'], /^catalog: invalid <id> 'x y'\. Use a whole number of 1 or more\.$/m],
   [
     ['events', '--limit', '3000000000'],
     /^catalog: invalid --limit '3000000000'\. Use a whole number from 1 to 2147483647\.$/m,

@@ -150,7 +150,7 @@ describe('the commands for developers, keys and sign-in', () => {
       .update({ created_at: ago('1000 days'), last_used_at: ago('90 seconds'), expires_at: ago('-3 hours') });
     const { prefix: rolled } = await createKey(db, { developerId: id, planId: 'free' });
     await output(`keys roll ${rolled} --overlap 90d`);
-    for (const args of [['keys', 'list'], ['developers', 'list'], ['developers', 'show', String(id)], ['events']]) {
+    for (const args of [['keys', 'list'], ['developers', 'list'], ['events']]) {
       const { code, stdout } = await runCommand(args, { DATABASE_URL: world.url }, '', { columns: 80 });
       assert.equal(code, 0);
       assert.deepEqual(stdout.match(/^.{81,}$/gm), null, args.join(' '));
@@ -169,7 +169,6 @@ describe('the commands for developers, keys and sign-in', () => {
     ['keys list --developer 999', /^catalog: There is no developer 999\..*developers list/],
     ['events --developer 999', /^catalog: There is no developer 999\..*developers list/],
     ['usage --developer 999', /^catalog: There is no developer 999\..*developers list/],
-    ['developers show 999', /^catalog: There is no developer 999\..*developers list/],
     ['developers rename 999 x', /^catalog: There is no developer 999\..*developers list/],
     ['developers suspend 999', /^catalog: There is no developer 999\..*developers list/],
     ['keys revoke svc_aaaaaaaa', /^catalog: No key has the prefix "svc_aaaaaaaa"\..*keys list/],
@@ -345,55 +344,6 @@ describe('the commands for developers, keys and sign-in', () => {
       ],
     );
     assert.equal((await rename('')).code, 2);
-  });
-
-  it('"developers show" shows a developer with keys, ways to sign in and the latest events', async () => {
-    const { db } = world;
-    const id = await world.newDeveloper('Film club');
-    const [active, revoked] = [
-      await createKey(db, { developerId: id, planId: 'free', label: 'production' }),
-      await createKey(db, { developerId: id, planId: 'pro' }),
-    ];
-    await output(`keys revoke ${revoked.prefix}`);
-    await output(`developers link ${id} --issuer https://id.example --subject show`);
-    await addPasskey(db, { developerId: id }, { ...somePublicKey(), name: 'Laptop' });
-    const details = { developerId: id, way: 'link', userAgent: 'Firefox/140.0', replaced: undefined } as const;
-    await db.transaction((transaction) => startSession(transaction, details));
-    const stdout = await output(`developers show ${id}`);
-    for (const line of [
-      `^developer +${id}$`,
-      '^project name +Film club$',
-      '^state +active$',
-      '^plan of new keys +free$',
-      '^attribution required +no$',
-      '^identities +show at https://id.example$',
-      '^passkeys +Laptop \\(never used\\)$',
-      '^sessions +1$',
-      '^requests in 30 days +0, 0 refused, 0 failed$',
-      '^signed in +with +last seen +browser$',
-      '^\\S+Z +link +\\S+Z +Firefox/140.0$',
-      '^keys +1 active, 2 in all$',
-      `^${active.prefix} +free +production .* active$`,
-      `^${revoked.prefix} +pro +- .* revoked `,
-      `^\\S+Z +revoked +${revoked.prefix} +operator +-$`,
-    ]) {
-      assert.match(stdout, new RegExp(line, 'm'));
-    }
-    const document = await json<
-      Record<string, unknown> & Record<'keys' | 'identities' | 'events' | 'sessions', object[]>
-    >(`developers show ${id}`);
-    assert.deepEqual(Object.keys(document), [
-      ...['developer', 'usage', 'identities', 'passkeys', 'sessions', 'sessions_in_all', 'keys', 'events'],
-    ]);
-    assert.deepEqual([document.sessions.length, document.keys.length, document.identities.length], [1, 2, 1]);
-    assert.equal(document.events.length, 7);
-    await output(`developers suspend ${id}`);
-    assert.match(await output(`developers show ${id}`), /^state +suspended \d{4}-\S+Z$/m);
-    const empty = await world.newDeveloper();
-    assert.match(
-      await output(`developers show ${empty}`),
-      /^identities +-\npasskeys +-\nsessions +0\nrequests in 30 days +0, 0 refused, 0 failed\nkeys +0 active, 0 in all\n\nat +event/m,
-    );
   });
 
   it('"developers set-plan" sets the plan of new keys', async () => {

@@ -14,7 +14,6 @@ import { addJsonCommand, report } from '../output/report.js';
 import { age, table } from '../output/table.js';
 import { registerPasskeys } from './passkeys.js';
 import { registerQuotas } from './quotas.js';
-import { registerShow } from './show.js';
 import { registerSignIn } from './sign-in.js';
 
 /** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and what the other files add */
@@ -95,7 +94,6 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       report(stdout, json, { developer: change.result }, `Reinstated developer ${id}.`);
     });
 
-  registerShow(developers, context);
   registerQuotas(developers, context);
   registerSignIn(developers, context);
   registerPasskeys(developers, context);

@@ -8,7 +8,7 @@ import { age, table, type Columns } from '../output/table.js';
 const DEFAULT_LIMIT = 50;
 
 /** The columns of a table of events. */
-export const EVENT_COLUMNS: Columns<DeveloperEvent> = {
+const EVENT_COLUMNS: Columns<DeveloperEvent> = {
   at: ({ at }) => age(at),
   developer: ({ developerId }) => developerId,
   event: ({ kind }) => kind.replaceAll('_', ' '),

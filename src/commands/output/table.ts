@@ -19,7 +19,7 @@ interface Output {
 }
 
 /** The columns that are cut where a table is too wide for its terminal. The others hold what people copy. */
-const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name', 'browser'];
+const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name'];
 
 /** No column gets narrower. */
 const LEAST_WIDTH = 8;
@@ -57,14 +57,6 @@ export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output: 
     .toString()
     .split('\n')
     .map((line) => line.trimEnd())
-    .join('\n');
-}
-
-/** @returns the members of one thing, each on a line with its name */
-export function details(members: Readonly<Record<string, Cell>>): string {
-  const width = Math.max(...Object.keys(members).map((name) => name.length));
-  return Object.entries(members)
-    .map(([name, value]) => `${name.padEnd(width)}  ${textOf(value, false)}`)
     .join('\n');
 }
 
