@@ -1,4 +1,5 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
+import { COLUMNS } from '../catalog/columns.js';
 import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
 import { findKeyPrefix, KEY_AS_LABEL } from '../keys/api-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
@@ -30,6 +31,11 @@ export function text(maximum: number): (value: string) => string {
     if (!isPlainText(trimmed)) throw new InvalidArgumentError(NOT_PLAIN);
     return trimmed;
   };
+}
+
+/** @returns the option `--kind`, whose value is a kind of rows */
+export function kindOption(description: string): Option {
+  return new Option('--kind <kind>', description).choices(Object.keys(COLUMNS));
 }
 
 /** Reads the name of a developer's project. @throws InvalidArgumentError */

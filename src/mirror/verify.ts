@@ -7,6 +7,7 @@ import { requireManifest, type CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy, type OnProgress } from './staging.js';
 import type { MirrorStatus } from './status.js';
 import { MirrorStore, type SavedState, type StoreOptions } from './store.js';
+import { countOf } from '../platform/text/count.js';
 
 type Fault = (typeof FAULTS)[number];
 
@@ -165,5 +166,5 @@ export async function verifyNewCopy(options: VerifyNewCopiesOptions): Promise<nu
 
 /** @returns a clause about a number of rows */
 export function differs(rows: number): string {
-  return rows === 1 ? '1 row differs' : `${rows.toLocaleString('en-US')} rows differ`;
+  return `${countOf(rows, 'row')} ${rows === 1 ? 'differs' : 'differ'}`;
 }

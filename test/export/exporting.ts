@@ -10,7 +10,6 @@ export async function exportText(
   const pieces: Buffer[] = [];
   const result = await exportCatalogue(db, {
     kind: 'titles',
-    format: 'csv',
     write: async (text) => {
       for await (const piece of text) {
         await onText();

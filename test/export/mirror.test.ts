@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ChangesPage } from '../../src/follower/client.js';
 import { runCommand } from '../support/programs/command.js';
@@ -41,13 +42,14 @@ describe('a mirror from an export', () => {
 
   it('equals the catalogue after it has followed with its state file, among active writers', async () => {
     const folder = await temporaryFolder();
-    const [copy, state] = [join(folder, 'copy.csv.gz'), join(folder, 'mirror.json')];
+    const [copy, state] = [join(folder, 'copy.ndjson'), join(folder, 'mirror.json')];
     await eventually('every writer has committed', () => writers.every(({ commits }) => commits > 0));
     const before = writers.map(({ commits }) => commits);
 
-    await catalog(['export', copy, '--kind', 'titles', '--state', state, '--base-url', service.url], {
+    const rows = await catalog(['export', '--kind', 'titles', '--state', state, '--base-url', service.url], {
       DATABASE_URL: service.databaseUrl,
     });
+    await writeFile(copy, rows);
     await catalog(['import', copy, '--kind', 'titles', '--strict'], { DATABASE_URL: mirror.url });
     const copied = new Map(
       (await mirror.db('titles').select<Entry[]>(...COLUMNS)).map((row) => [row.svc_id, row] as const),

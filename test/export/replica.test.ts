@@ -19,7 +19,7 @@ describe('an export of titles from a replica', () => {
     await replica.pauseReplay();
     const missing = now - 3n * DAY;
     await addTitleAt(world.db, 'missing', missing);
-    const { code, stderr } = await runCommand(['export', '-', '--kind', 'titles', '--format', 'csv', '--json'], {
+    const { code, stderr } = await runCommand(['export', '--kind', 'titles', '--json'], {
       DATABASE_URL: replica.url,
     });
     assert.equal(code, 0, stderr);

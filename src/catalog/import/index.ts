@@ -11,6 +11,7 @@ import type { OnRejected, RowReader } from './reader.js';
 import { Rows } from './rows.js';
 import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
+import { countOf, formatCount } from '../../platform/text/count.js';
 
 export { CompressedFile, HEAD, requireText } from './bytes.js';
 export type { Kind } from '../columns.js';
@@ -125,13 +126,9 @@ function interrupted(rows: Rows, merged: Merged, cause: unknown): OperatorError 
   const done = countMerged(merged);
   const message =
     done === 0
-      ? `Interrupted after reading ${formatCount(rows.rows)} ${rows.rows === 1 ? 'row' : 'rows'}. Nothing was written.`
+      ? `Interrupted after reading ${countOf(rows.rows, 'row')}. Nothing was written.`
       : `Interrupted after writing ${formatCount(done)} of ${formatCount(rows.staged)} rows: ` +
         `${formatCount(merged.created)} created, ${formatCount(merged.updated)} updated, ` +
         `${formatCount(merged.unchanged)} unchanged. Run the import again to complete it.`;
   return new OperatorError(message, { cause });
-}
-
-function formatCount(count: number): string {
-  return count.toLocaleString('en-US');
 }

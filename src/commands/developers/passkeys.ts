@@ -6,6 +6,7 @@ import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report } from '../output/report.js';
 import { age, table } from '../output/table.js';
+import { countOf } from '../../platform/text/count.js';
 
 /** `catalog developers passkeys|remove-passkey` */
 export function registerPasskeys(developers: Command, context: CommandContext): void {
@@ -41,7 +42,7 @@ export function registerPasskeys(developers: Command, context: CommandContext): 
     .argument('<passkey>', 'number of the passkey, as "catalog developers passkeys" lists it', positiveInteger)
     .action(async (id: number, passkey: number, { json }: { json?: boolean }) => {
       const { result: sessionsEnded } = await makeChange(context, (db) => revokePasskey(db, id, passkey), UNCACHED);
-      const ended = sessionsEnded === 1 ? '1 session' : `${sessionsEnded} sessions`;
+      const ended = countOf(sessionsEnded, 'session');
       const line = `Removed passkey ${passkey} and ended ${ended} of developer ${id}.`;
       report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });

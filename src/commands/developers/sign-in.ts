@@ -12,6 +12,7 @@ import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report } from '../output/report.js';
 import { shortTime, table } from '../output/table.js';
+import { countOf } from '../../platform/text/count.js';
 
 /** An example of the options that name an identity. */
 const IDENTITY = '--issuer https://id.example.com --subject 10769150';
@@ -67,7 +68,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
         UNCACHED,
       );
       const document = { developerId: id, issuer, subject, sessionsEnded: ended };
-      const line = `Unlinked the identity and ended ${sessions(ended)} of developer ${id}.`;
+      const line = `Unlinked the identity and ended ${countOf(ended, 'session')} of developer ${id}.`;
       report(stdout, json, document, line + remaining(id, passkeys));
     });
 
@@ -98,7 +99,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
         }),
         UNCACHED,
       );
-      const line = `Ended ${sessions(ended)} of developer ${id}.`;
+      const line = `Ended ${countOf(ended, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, sessionsEnded: ended }, line + remaining(id, passkeys));
     });
 };
@@ -113,14 +114,10 @@ function issuerUrl(value: string): string {
   }
 }
 
-function sessions(count: number): string {
-  return count === 1 ? '1 session' : `${count} sessions`;
-}
-
 /** @returns a second line, which names the passkeys that can still sign in; empty for none */
 function remaining(id: number, passkeys: number): string {
   if (passkeys === 0) return '';
-  const which = passkeys === 1 ? '1 passkey' : `${passkeys} passkeys`;
+  const which = countOf(passkeys, 'passkey');
   return `\nDeveloper ${id} has ${which} that can still sign in: see "catalog developers passkeys ${id}".`;
 }
 

@@ -6,6 +6,7 @@ import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, showPosition } from '../../follower/client.js';
 import type { CommandContext } from '../context.js';
 import { report } from '../output/report.js';
+import { formatCount } from '../../platform/text/count.js';
 
 interface PublishFlags {
   readonly baseUrl: string | undefined;
@@ -24,7 +25,7 @@ export async function publish(folder: string, flags: PublishFlags, context: Comm
   }
   const manifest = await publishInto(folder, parseBaseUrl(baseUrl), signingKey, context);
   const { position, files, signature } = manifest;
-  const rows = files.map(({ kind, rows }) => `${rows.toLocaleString('en-US')} ${kind}`).join(', ');
+  const rows = files.map(({ kind, rows }) => `${formatCount(rows)} ${kind}`).join(', ');
   const signed = signature === undefined ? 'not signed' : 'signed';
   const summary = `Published ${rows} (${signed}); follow from ${showPosition(position)}`;
   report(context.stdout, flags.json, manifest, summary);

@@ -1,3 +1,4 @@
+import { Option } from 'commander';
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import {
@@ -9,8 +10,9 @@ import {
   type ImportResult,
   type Kind,
 } from '../../catalog/import/index.js';
-import { OperatorError } from '../../errors.js';
-import { formatOption, inferFormat, kindOption } from './file-options.js';
+import { OperatorError, UsageError } from '../../errors.js';
+import { kindOption } from '../arguments.js';
+import { formatCount } from '../../platform/text/count.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from '../output/progress-display.js';
 import { Rejections } from './rejections.js';
@@ -29,7 +31,12 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-const FORMATS = ['csv', 'tsv', 'ndjson'] as const;
+/** The formats, and how the names of their files end. */
+const FORMATS: Readonly<Record<Format, RegExp>> = {
+  csv: /\.csv(\.gz)?$/i,
+  tsv: /\.tsv(\.gz)?$/i,
+  ndjson: /\.(ndjson|jsonl)(\.gz)?$/i,
+};
 
 /** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
@@ -65,7 +72,9 @@ export const registerImport: RegisterCommand = (program, context) => {
     .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
     .addOption(kindOption('what the file contains').makeOptionMandatory())
-    .addOption(formatOption(FORMATS))
+    .addOption(
+      new Option('--format <format>', 'format of the file (default: from its extension)').choices(Object.keys(FORMATS)),
+    )
     .option('--column <ours=theirs>', "read the file's column THEIRS as our column OURS; repeatable", assignment)
     .option(
       '--value <column:theirs=ours>',
@@ -121,18 +130,18 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
 
 /** @throws OperatorError that names what the file is instead, if it is no text, or that its name has no format */
 async function inferFormatOf(file: string, flags: ImportFlags): Promise<Format> {
-  if (file === '-') return inferFormat(file, FORMATS, 'standard input');
+  // The reader of a file in one of these compressions explains how to decompress it.
+  const name = file.replace(/\.(xz|zst|bz2)$/i, '');
+  const formats = Object.keys(FORMATS) as Format[];
+  const format = formats.find((each) => FORMATS[each].test(name));
+  if (format !== undefined) return format;
   try {
-    // The reader of a file in one of these compressions explains how to decompress it.
-    return inferFormat(file.replace(/\.(xz|zst|bz2)$/i, ''), FORMATS, file);
-  } catch (error) {
-    try {
-      requireText(await readHead(file));
-    } catch (foreign) {
-      throw foreign instanceof CompressedFile ? decompressing(foreign, file, flags) : foreign;
-    }
-    throw error;
+    if (file !== '-') requireText(await readHead(file));
+  } catch (foreign) {
+    throw foreign instanceof CompressedFile ? decompressing(foreign, file, flags) : foreign;
   }
+  const what = file === '-' ? 'standard input' : file;
+  throw new UsageError(`Cannot infer a format for ${what}: add --format ${formats.join(' or --format ')}.`);
 }
 
 /** @returns the first bytes of a file; none if it cannot be read */
@@ -195,7 +204,7 @@ function unreadable(file: string, error: NodeJS.ErrnoException): OperatorError {
 
 function summary(kind: Kind, { rows, ...parts }: ImportResult): string {
   const counts = (['created', 'updated', 'unchanged', 'skipped', 'rejected'] as const).map(
-    (part) => `${parts[part].toLocaleString('en-US')} ${part}`,
+    (part) => `${formatCount(parts[part])} ${part}`,
   );
-  return `${kind}: ${rows.toLocaleString('en-US')} rows read: ${counts.join(', ')}`;
+  return `${kind}: ${formatCount(rows)} rows read: ${counts.join(', ')}`;
 }

@@ -1,3 +1,5 @@
+import { countOf, formatCount } from '../../platform/text/count.js';
+
 /** How many values of each reason are shown, if each is in one row. */
 const SHOWN_ROWS = 5;
 
@@ -52,9 +54,9 @@ export class Rejections {
       .flatMap(({ reason, rows, first }) => {
         const others = first.reduce((left, value) => left - value.rows, rows);
         return [
-          `${formatRows(rows)} rejected: ${reason}`,
+          `${countOf(rows, 'row')} rejected: ${reason}`,
           ...first.map(describeValue),
-          ...(others > 0 ? [`  … and ${others.toLocaleString('en-US')} more`] : []),
+          ...(others > 0 ? [`  … and ${formatCount(others)} more`] : []),
         ];
       })
       .map((line) => `${line}\n`)
@@ -63,7 +65,7 @@ export class Rejections {
 }
 
 function describeValue({ found, line, rows }: FoundValue): string {
-  return rows === 1 ? `  line ${line}: ${found}` : `  ${found}: ${formatRows(rows)}, first line ${line}`;
+  return rows === 1 ? `  line ${line}: ${found}` : `  ${found}: ${countOf(rows, 'row')}, first line ${line}`;
 }
 
 function formatRows(rows: number): string {

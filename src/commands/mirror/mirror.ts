@@ -21,6 +21,7 @@ import {
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
+import { formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags {
   /** In milliseconds. */
@@ -140,7 +141,7 @@ function compare(options: VerifyNewCopiesOptions): Promise<number> {
 
 function describe({ inserted, changed, deleted, copyOf }: Loaded): string {
   const numbers = Object.entries({ inserted, changed, deleted }).map(
-    ([what, count]) => `${count.toLocaleString('en-US')} ${what}`,
+    ([what, count]) => `${formatCount(count)} ${what}`,
   );
   const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
   return `Loaded ${source}: ${numbers.join(', ')}.`;

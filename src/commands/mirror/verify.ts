@@ -19,6 +19,7 @@ import {
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
+import { countOf, formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags {
   readonly repair?: boolean;
@@ -87,20 +88,14 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
 
 function describe(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
   const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
-  const parts = Object.entries(faults).map(([fault, rows]) => `${count(rows)} ${fault}`);
+  const parts = Object.entries(faults).map(([fault, rows]) => `${formatCount(rows)} ${fault}`);
   return [
-    `Copy of ${copyOf}: ${count(copied)} rows; the mirror has ${count(mirrored)}, ${count(newer)} of them newer.`,
-    ...(ahead > 0
-      ? [`${ahead === 1 ? '1 row of the copy is' : `${count(ahead)} rows of the copy are`} ahead of the mirror.`]
-      : []),
+    `Copy of ${copyOf}: ${formatCount(copied)} rows; the mirror has ${formatCount(mirrored)}, ${formatCount(newer)} of them newer.`,
+    ...(ahead > 0 ? [`${countOf(ahead, 'row')} of the copy ${ahead === 1 ? 'is' : 'are'} ahead of the mirror.`] : []),
     differences === 0
       ? `${newer + ahead > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
       : `${differs(differences)}: ${parts.join(', ')}.`,
     ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${printable(svcId)}`),
     ...(isRepaired && differences > 0 ? ['Repaired.'] : []),
   ].join('\n');
-}
-
-function count(rows: number): string {
-  return rows.toLocaleString('en-US');
 }

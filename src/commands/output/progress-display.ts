@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import { SingleBar } from 'cli-progress';
+import { formatCount } from '../../platform/text/count.js';
 
 export interface ProgressDisplayOptions {
   /** What the rows are. */
@@ -48,7 +49,7 @@ export class ProgressDisplay {
     const { phase, rows, bytes, total } = progress;
     const isReading = phase === 'reading';
     const value = isReading ? bytes : rows;
-    const text = { count: rows.toLocaleString('en-US') };
+    const text = { count: formatCount(rows) };
     if (phase !== this.#last?.phase) {
       this.stop();
       this.#startedAt = Date.now();

@@ -5,15 +5,10 @@ import { dirname } from 'node:path';
  * Writes a file under another name in the same folder, flushes it to the disk, and then renames it. The name never
  * stands for half a file. A symbolic link under either name is replaced, never written through.
  *
- * @param content - the text, or its pieces, which are written as they come
  * @param temporary - the other name; a file that a crash has left there is removed
- * @throws the system's error, or the error of the pieces; the earlier file, if any, is then unchanged
+ * @throws the system's error; the earlier file, if any, is then unchanged
  */
-export async function writeFileAtomic(
-  file: string,
-  content: string | AsyncIterable<Buffer>,
-  temporary: string,
-): Promise<void> {
+export async function writeFileAtomic(file: string, content: string, temporary: string): Promise<void> {
   await writeFileSynced(temporary, content);
   try {
     await rename(temporary, file);
@@ -28,6 +23,7 @@ export async function writeFileAtomic(
  * Writes a new file and flushes it to the disk. If that fails, the file is removed.
  *
  * @param file - an earlier file of this name is removed first
+ * @param content - the text, or its pieces, which are written as they come
  */
 export async function writeFileSynced(file: string, content: string | AsyncIterable<Buffer>): Promise<void> {
   await rm(file, { force: true });
