@@ -67,7 +67,3 @@ export class Rejections {
 function describeValue({ found, line, rows }: FoundValue): string {
   return rows === 1 ? `  line ${line}: ${found}` : `  ${found}: ${countOf(rows, 'row')}, first line ${line}`;
 }
-
-function formatRows(rows: number): string {
-  return rows === 1 ? '1 row' : `${rows.toLocaleString('en-US')} rows`;
-}
