@@ -60,7 +60,7 @@ const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'
 
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-const LOG_FORMATS = ['auto', 'json', 'text'] as const;
+const LOG_FORMATS = ['auto', 'json'] as const;
 
 type LogFormat = (typeof LOG_FORMATS)[number];
 
@@ -137,7 +137,7 @@ export const SETTINGS = {
   operatorPages: setting('OPERATOR_PAGES', true, parseSwitch,
     'off to serve only /metrics on METRICS_ADDRESS, without the pages for you', 'on'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
-  logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'json or text; auto writes text to a terminal and JSON elsewhere'),
+  logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'auto writes text to a terminal and JSON elsewhere; json always writes JSON'),
   clientKey: secret('CATALOG_API_KEY', parseClientKey,
     'API key of "catalog follow" and "catalog mirror"; the server does not use it'),
   mirrorDatabaseUrl: secret('MIRROR_DATABASE_URL', parsePostgresUrl,

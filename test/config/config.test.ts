@@ -179,7 +179,7 @@ const CASES: {
     { trace: 'trace', fatal: 'fatal', silent: 'silent' },
     ['INFO', 'verbose', '30', 'toString', '__proto__'],
   ],
-  logFormat: ['auto', { auto: 'auto', json: 'json', text: 'text' }, ['JSON', 'pretty', 'toString']],
+  logFormat: ['auto', { auto: 'auto', json: 'json' }, ['JSON', 'text', 'pretty', 'toString']],
   traceEndpoint: [
     undefined,
     { ' http://localhost:4318 ': 'http://localhost:4318/', 'https://otlp.example/base/': 'https://otlp.example/base/' },

@@ -30,7 +30,7 @@ export const registerServe: RegisterCommand = (program, context) => {
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
   const { drains, packageRoot } = context;
   const config = context.config();
-  const serverLog = openServerLog(context);
+  const serverLog = await openServerLog(context);
   const { log, droppedLines } = serverLog;
   const databaseLost = new AbortController();
   const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);

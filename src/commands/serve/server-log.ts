@@ -4,7 +4,7 @@ import pino, { type Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
 import { withTimeout } from '../../platform/async/with-timeout.js';
 import { createLog } from '../../platform/telemetry/log.js';
-import { textFormatter } from './log-text.js';
+import { printable } from '../../platform/text/plain-text.js';
 import type { CommandContext } from '../context.js';
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
@@ -35,8 +35,11 @@ export interface ServerLog {
  * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept up to
  * a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
  */
-export function openServerLog(context: CommandContext): ServerLog {
+export async function openServerLog(context: CommandContext): Promise<ServerLog> {
   const { stdout, stderr, signal } = context;
+  const { logLevel, logFormat } = context.config();
+  const isForPeople = logFormat === 'auto' && stdout.isTTY === true;
+  const format = isForPeople ? await terminalFormatter(stdout.hasColors?.() === true) : String;
   const unread = new AbortController();
   let isWaiting = false;
   let isFlowing = true;
@@ -100,9 +103,6 @@ export function openServerLog(context: CommandContext): ServerLog {
     }
   }
 
-  const { logLevel, logFormat } = context.config();
-  const isText = logFormat === 'text' || (logFormat === 'auto' && stdout.isTTY === true);
-  const format = isText ? textFormatter(stdout.isTTY === true && stdout.hasColors?.() === true) : String;
   const log = createLog(logLevel, { write: (line) => write(format(line)) });
   return {
     log,
@@ -121,4 +121,32 @@ export function openServerLog(context: CommandContext): ServerLog {
       }
     },
   };
+}
+
+/**
+ * Makes lines of the log readable for people. Nothing that a client sent can control the terminal or pass for a line of
+ * its own.
+ *
+ * @returns a function from a line of JSON to text, each with its line end
+ */
+export async function terminalFormatter(hasColors: boolean): Promise<(line: string) => string> {
+  // Only a server on a terminal loads it.
+  const { default: prettyLog } = await import('pino-pretty');
+  const format = prettyLog.prettyFactory({
+    colorize: hasColors,
+    ignore: 'pid',
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+  });
+  const makeSafe = (text: string, name: string): string =>
+    name === 'stack'
+      ? text
+          .split('\n')
+          .map((frame) => printable(frame))
+          .join('\n')
+      : printable(text);
+  return (line) =>
+    format(
+      JSON.parse(line, (name, value: unknown) => (typeof value === 'string' ? makeSafe(value, name) : value)) as object,
+    );
 }
