@@ -134,13 +134,6 @@ create table notices (
   constraint notices_type_format CHECK ((type ~ '^[a-z]+[.][a-z_]+$'::text))
 );
 
-create table operator_sign_in_links (
-  hash bytea not null,
-  expires_at timestamp with time zone not null,
-  constraint operator_sign_in_links_hash_length CHECK ((octet_length(hash) = 32)),
-  constraint operator_sign_in_links_pkey PRIMARY KEY (hash)
-);
-
 create table passkey_challenges (
   hash bytea not null,
   session_id integer,
@@ -209,10 +202,13 @@ create table sessions (
 
 create table sign_in_links (
   hash bytea not null,
-  developer_id integer not null,
+  developer_id integer,
   expires_at timestamp with time zone not null,
+  kind text default 'developer'::text not null,
+  constraint sign_in_links_developer CHECK (((kind = 'developer'::text) = (developer_id IS NOT NULL))),
   constraint sign_in_links_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
   constraint sign_in_links_hash_length CHECK ((octet_length(hash) = 32)),
+  constraint sign_in_links_kind CHECK ((kind = ANY (ARRAY['developer'::text, 'operator'::text]))),
   constraint sign_in_links_pkey PRIMARY KEY (hash)
 );
 
@@ -257,6 +253,13 @@ create table usage_writers (
   written_at timestamp with time zone default now() not null,
   constraint usage_writers_pkey PRIMARY KEY (id)
 );
+
+create view operator_sign_in_links as
+ SELECT hash,
+    expires_at,
+    kind
+   FROM sign_in_links
+  WHERE (kind = 'operator'::text);
 
 CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 

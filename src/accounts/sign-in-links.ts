@@ -23,22 +23,59 @@ export async function createSignInLink(db: Knex, developerId: number): Promise<s
 }
 
 /**
- * Spends a link. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs the same query.
+ * Creates a link that signs an operator in once within {@link LINK_LIFETIME_MINUTES}. Only the owner of the tables may.
+ *
+ * @returns the token of the link, returned only here
+ */
+export async function createOperatorLink(db: Knex): Promise<string> {
+  const { token, hash } = generateToken();
+  await db.raw(
+    `insert into sign_in_links (hash, kind, expires_at) values (?, 'operator', now() + make_interval(mins => ?))`,
+    [hash, LINK_LIFETIME_MINUTES],
+  );
+  return token;
+}
+
+/**
+ * Spends a link of a developer. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs
+ * the same query.
  *
  * @param db - a transaction that also starts the session: if that fails, the link stays usable
  * @returns the id of the developer whom the link signs in; undefined for a link that is not valid
  */
 export async function spendSignInLink(db: Knex, token: string | undefined): Promise<number | undefined> {
+  return (await spend(db, 'developer', token))?.developer_id ?? undefined;
+}
+
+/** Spends a link of an operator. Of several concurrent attempts, one succeeds. @returns whether the link was valid */
+export async function spendOperatorLink(db: Knex, token: string | undefined): Promise<boolean> {
+  return (await spend(db, 'operator', token)) !== undefined;
+}
+
+interface SpentLink {
+  readonly developer_id: number | null;
+}
+
+async function spend(
+  db: Knex,
+  kind: 'developer' | 'operator',
+  token: string | undefined,
+): Promise<SpentLink | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;
-  const { rows } = await db.raw<{ rows: { developer_id: number }[] }>(
-    'delete from sign_in_links where hash = ? and expires_at > now() returning developer_id',
-    [hash],
+  const { rows } = await db.raw<{ rows: SpentLink[] }>(
+    'delete from sign_in_links where hash = ? and kind = ? and expires_at > now() returning developer_id',
+    [hash, kind],
   );
-  return rows[0]?.developer_id;
+  return rows[0];
 }
 
 /** @returns the address of a link's page @param publicUrl - an origin, without a slash at its end */
 export function signInLinkUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/sign-in/link/${token}`;
+}
+
+/** @returns the address of a link's page @param origin - of the operator pages, without a slash at its end */
+export function operatorLinkUrl(origin: string, token: string): string {
+  return `${origin}/sign-in/${token}`;
 }

@@ -1,5 +1,4 @@
-import { createOperatorLink, operatorLinkUrl } from '../accounts/operator-sign-in-links.js';
-import { LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
+import { createOperatorLink, operatorLinkUrl, LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
 import type { Config } from '../config/settings.js';
 import { OperatorError } from '../errors.js';
 import { urlOf } from '../http/connection/server.js';

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { VNode } from 'preact';
-import { spendOperatorLink } from '../accounts/operator-sign-in-links.js';
-import { LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
+import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../site/context.js';
 import { formParser } from '../site/delivery/form.js';
 import { CodeBlock, Notice } from '../site/layout/components.js';

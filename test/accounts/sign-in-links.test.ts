@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { createSignInLink, spendSignInLink } from '../../src/accounts/sign-in-links.js';
+import {
+  createOperatorLink,
+  createSignInLink,
+  spendOperatorLink,
+  spendSignInLink,
+} from '../../src/accounts/sign-in-links.js';
 import { testWorld } from '../support/world.js';
 
 describe('sign-in links', () => {
@@ -8,14 +13,42 @@ describe('sign-in links', () => {
 
   before(async () => (developerId = await world.newDeveloper()));
 
+  /** How a link is made and spent, and what somebody gets who spends one that is valid, and one that is not. */
+  const ofDeveloper = {
+    make: () => createSignInLink(world.db, developerId),
+    spend: spendSignInLink,
+    won: () => developerId,
+    lost: undefined,
+  };
+  const ofOperator = {
+    make: () => createOperatorLink(world.db),
+    spend: spendOperatorLink,
+    won: () => true,
+    lost: false,
+  };
+  const KINDS = [ofDeveloper, ofOperator];
+
   it('of many who spend the same sign-in link at once, one is signed in', async () => {
-    const token = await createSignInLink(world.db, developerId);
-    const results = await Promise.all(Array.from({ length: 12 }, () => spendSignInLink(world.db, token)));
-    assert.deepEqual(
-      results.filter((result) => result !== undefined),
-      [developerId],
-    );
-    assert.equal(await spendSignInLink(world.db, token), undefined);
+    for (const { make, spend, won, lost } of KINDS) {
+      const token = await make();
+      const results = await Promise.all(Array.from({ length: 12 }, () => spend(world.db, token)));
+      assert.deepEqual(
+        results.filter((result) => result !== lost),
+        [won()],
+      );
+      assert.equal(await spend(world.db, token), lost);
+    }
+  });
+
+  it('a sign-in link signs in as what it was made for, and is kept when it is tried as another', async () => {
+    for (const [own, other] of [
+      [ofDeveloper, ofOperator],
+      [ofOperator, ofDeveloper],
+    ] as const) {
+      const token = await own.make();
+      assert.equal(await other.spend(world.db, token), other.lost);
+      assert.equal(await own.spend(world.db, token), own.won());
+    }
   });
 
   it('a sign-in link stays usable when the transaction that spends it fails', async () => {
@@ -31,21 +64,20 @@ describe('sign-in links', () => {
   });
 
   it('a sign-in link expires after ten minutes by the clock of the database', async () => {
-    const [early, late] = [
-      await createSignInLink(world.db, developerId),
-      await createSignInLink(world.db, developerId),
-    ];
-    // As if they had been made so long ago.
+    // As if the links had been made so long ago.
     const age = (by: string) =>
       world.db('sign_in_links').update({ expires_at: world.db.raw('expires_at - ?::interval', [by]) });
-    await age('9 minutes 50 seconds');
-    assert.equal(await spendSignInLink(world.db, early), developerId);
-    await age('11 seconds');
-    assert.equal(await spendSignInLink(world.db, late), undefined);
+    for (const { make, spend, won, lost } of KINDS) {
+      const [early, late] = [await make(), await make()];
+      await age('9 minutes 50 seconds');
+      assert.equal(await spend(world.db, early), won());
+      await age('11 seconds');
+      assert.equal(await spend(world.db, late), lost);
+    }
   });
 
   it('a sign-in link has 256 random bits, and the database has only their SHA-256', async () => {
-    const tokens = await Promise.all(Array.from({ length: 20 }, () => createSignInLink(world.db, developerId)));
+    const tokens = await Promise.all(KINDS.flatMap(({ make }) => Array.from({ length: 10 }, make)));
     assert.equal(new Set(tokens).size, 20);
     for (const token of tokens) assert.match(token, /^[0-9a-f]{64}$/);
     const stored = JSON.stringify(await world.db('sign_in_links').select(world.db.raw("encode(hash, 'hex') as hash")));
@@ -63,7 +95,7 @@ describe('sign-in links', () => {
     const queries: string[] = [];
     world.db.on('query', ({ sql }: { sql: string }) => queries.push(sql));
     for (const text of [undefined, '', 'abc', 'g'.repeat(64), `${'a'.repeat(64)}\n`, 'A'.repeat(64)]) {
-      assert.equal(await spendSignInLink(world.db, text), undefined);
+      for (const { spend, lost } of KINDS) assert.equal(await spend(world.db, text), lost);
     }
     assert.deepEqual(queries, []);
   });

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import pg from 'pg';
 import { spendProviderSignIn } from '../../src/accounts/identities.js';
 import { createChallenge } from '../../src/accounts/passkey-challenges.js';
+import { createOperatorLink } from '../../src/accounts/sign-in-links.js';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { findCallers } from '../../src/admission/callers.js';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
@@ -14,6 +15,7 @@ import { stateOf } from '../../src/keys/key-record.js';
 import { listKeys } from '../../src/keys/keys.js';
 import { connectDatabase } from '../../src/platform/postgres/connect.js';
 import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
+import { removeRows } from '../../src/platform/postgres/rows.js';
 import { STEADY_CLOCK } from '../../src/platform/time/steady-clock.js';
 import { connectTo } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
@@ -225,6 +227,23 @@ describe('an upgrade of an installation at work', () => {
     const results = [];
     for (const act of acts) results.push(await withRole(SERVER, act));
     assert.deepEqual(results.slice(0, 3), [1, 0, true]);
+  });
+
+  it('keeps the links of operators, which a server spends and does not make, under their old name too', async () => {
+    await begin('021_one_table_of_sign_in_links.sql');
+    await db.raw(`
+      grant select, insert, update, delete on sign_in_links to ${SERVER};
+      grant select, delete on operator_sign_in_links to ${SERVER};
+      insert into operator_sign_in_links values (sha256('a'), 'infinity')`);
+    await migrate(db);
+    // As commands and servers of the version before.
+    await db.raw("insert into operator_sign_in_links (hash, expires_at) values (sha256('b'), 'infinity')");
+    assert.deepEqual(await db('sign_in_links').pluck('kind'), ['operator', 'operator']);
+    const spend = (as: Knex): Promise<number> => as('operator_sign_in_links').delete();
+    const make = (as: Knex): Promise<unknown> => createOperatorLink(as);
+    await assert.rejects(withRole(SERVER, make), { code: '42501' });
+    assert.equal(await withRole(SERVER, (as) => removeRows(as, 'sign_in_links', 'expires_at < now()')), 0);
+    assert.equal(await withRole(SERVER, spend), 2);
   });
 
   it('keeps existing stamps, and gives later rows later stamps that do not end in 0', async () => {

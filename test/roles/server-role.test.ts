@@ -167,7 +167,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     await receiver.get('key.leaked');
   });
 
-  it('a server with the rights of the guide cannot suspend developers, give them plans, or change events', async () => {
+  it('a server with the rights of the guide cannot suspend developers, give them plans, change events, or let an operator in', async () => {
     const client = new pg.Client({ connectionString: serverUrl });
     await client.connect();
     try {
@@ -177,6 +177,9 @@ describe('a server with the rights that the guide grants, and no others', () => 
         "update api_keys set plan_id = 'pro'",
         'update events set actor = $$system$$',
         'delete from events',
+        "insert into sign_in_links (hash, kind, expires_at) values (sha256('a'), 'operator', now())",
+        "update sign_in_links set kind = 'operator', developer_id = null",
+        "update sign_in_links set hash = sha256('a')",
       ]) {
         await assert.rejects(client.query(sql), { code: '42501' }, sql);
       }

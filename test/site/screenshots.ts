@@ -1,8 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
-import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
-import { createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createOperatorLink, createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createKey } from '../../src/keys/keys.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { ROOT } from '../support/guides.js';

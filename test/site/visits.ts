@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import type { Browser, Page } from 'playwright-core';
-import { createOperatorLink } from '../../src/accounts/operator-sign-in-links.js';
-import { createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createOperatorLink, createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { signIn, Visitor } from '../support/http/visitor.js';
 import {
   assertAccessible,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { createOperatorLink } from '../../../src/accounts/operator-sign-in-links.js';
+import { createOperatorLink } from '../../../src/accounts/sign-in-links.js';
 import { Visitor } from './visitor.js';
 
 /** Where a service has its operator pages. It needs the setting METRICS_ADDRESS. */
