@@ -1,4 +1,4 @@
-# The loop of the guide in Perl, which prints a number with 15 digits. EXACT=1 prints all of them.
+# The loop of the guide in Perl, which prints a number with 15 digits.
 use strict;
 use warnings;
 use HTTP::Tiny;
@@ -8,8 +8,7 @@ my $http = HTTP::Tiny->new(default_headers => { Authorization => "Bearer $ENV{KE
 my $since = $ENV{SINCE} + 0;
 my $more = 1;
 while ($more) {
-    my $position = $ENV{EXACT} ? sprintf('%.6f', $since) : $since;
-    my $response = $http->get("$ENV{BASE_URL}/api/v1/changes?since=$position");
+    my $response = $http->get("$ENV{BASE_URL}/api/v1/changes?since=$since");
     die "$response->{status} $response->{content}" unless $response->{success};
     my $page = decode_json($response->{content});
     print "$_->{svc_id}\n" for @{ $page->{data} };

@@ -27,6 +27,15 @@ export interface CommandOptions {
   readonly columns?: number;
 }
 
+/** A command that runs within this process. */
+export interface RunningCommand {
+  /** What it has written until now. */
+  readonly output: Readonly<Record<'stdout' | 'stderr', string>>;
+  readonly ended: Promise<Outcome>;
+  /** Ends it as a signal ends the program. */
+  stop(): Promise<Outcome>;
+}
+
 /**
  * Runs a command as the program does, within this process. A process of its own would only load the same packages once
  * more, which takes longer than most commands.
@@ -34,33 +43,56 @@ export interface CommandOptions {
  * @param environment - names the database, where the command needs one
  * @param input - what it reads from its standard input
  */
-export async function runCommand(
+export function runCommand(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  input: string | Buffer = '',
+  options: CommandOptions = {},
+): Promise<Outcome> {
+  return startCommand(args, environment, input, options).ended;
+}
+
+/** The same for a command that runs until it is stopped. */
+export function startCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   input: string | Buffer = '',
   { isTTY = false, columns }: CommandOptions = {},
-): Promise<Outcome> {
-  const { runCommand: run } = await loadProgram();
+): RunningCommand {
   const output = { stdout: '', stderr: '' };
+  const stopping = new AbortController();
   const stream = (name: keyof typeof output): PassThrough =>
     new PassThrough().setEncoding('utf8').on('data', (text: string) => {
       output[name] += text;
     });
-  const [stdout, stderr] = [stream('stdout'), stream('stderr')];
-  const lastActs: (() => void)[] = [];
-  const code = await run(args, {
-    ...(await commandContext(environment)),
-    stdin: Object.assign(Readable.from([Buffer.from(input)]), { isTTY }),
-    stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),
-    stderr: Object.assign(stderr, { isTTY }),
-    atExit: (act) => lastActs.push(act),
-  });
-  for (const act of lastActs) act();
-  for (const unfinished of [stdout, stderr]) {
-    unfinished.end();
-    await finished(unfinished);
-  }
-  return { code, ...output };
+  const run = async (): Promise<Outcome> => {
+    const program = await loadProgram();
+    const [stdout, stderr] = [stream('stdout'), stream('stderr')];
+    const lastActs: (() => void)[] = [];
+    const code = await program.runCommand(args, {
+      ...(await commandContext(environment)),
+      signal: stopping.signal,
+      stdin: Object.assign(Readable.from([Buffer.from(input)]), { isTTY }),
+      stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),
+      stderr: Object.assign(stderr, { isTTY }),
+      atExit: (act) => lastActs.push(act),
+    });
+    for (const act of lastActs) act();
+    for (const unfinished of [stdout, stderr]) {
+      unfinished.end();
+      await finished(unfinished);
+    }
+    return { code, ...output };
+  };
+  const ended = run();
+  return {
+    output,
+    ended,
+    stop() {
+      stopping.abort();
+      return ended;
+    },
+  };
 }
 
 /** A command of the program. */
