@@ -41,15 +41,19 @@ describe('the database of a mirror', () => {
     await addTitles(service.db, 20, 'later');
     await eventually('the mirror has them', world.isEqual);
     assert.match(program.output.stderr, /The mirror's database cannot be used: .*\. Retrying in 1 s\./);
-    program.child.kill('SIGTERM');
-    assert.equal((await program.ended).code, 0);
-
-    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: 'postgres://me@127.0.0.1:1/films' }, '--once');
-    assert.equal(code, 1);
-    assert.match(
-      stderr,
-      /^catalog: The mirror's database cannot be reached: .* Check MIRROR_DATABASE_URL, or --into\.\n$/,
-    );
+    assert.equal((await program.stop()).code, 0);
+    // The second would be waited for without --once.
+    const nowhere = new URL(mirror.url);
+    nowhere.pathname = '/nowhere';
+    for (const [url, reason, ...flags] of [
+      [nowhere.href, 'database "nowhere" does not exist'],
+      ['postgres://me@127.0.0.1:1/films', '.*', '--once'],
+    ] as const) {
+      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url }, ...flags);
+      assert.equal(code, 1);
+      const message = `^catalog: The mirror's database cannot be reached: ${reason}\\. Check MIRROR_DATABASE_URL, or --into\\.\n$`;
+      assert.match(stderr, new RegExp(message));
+    }
   });
 
   it('a mirror refuses a schema that another mirror is writing to', async () => {
@@ -89,7 +93,8 @@ describe('the database of a mirror', () => {
 
   it('a mirror can be started again at once after a kill, although its transaction waits for a lock', async () => {
     await addTitles(service.db, 3);
-    const program = await start();
+    const program = world.startProcess();
+    await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
     let again: ReturnType<typeof world.run> | undefined;
     await mirror.db.transaction(async (transaction) => {
       await transaction.raw('lock table catalog_mirror.titles in access exclusive mode');
@@ -106,58 +111,59 @@ describe('the database of a mirror', () => {
     await world.requireEqual();
   });
 
-  /** What a mirror is doing when it waits for a lock that its owner holds. */
-  const WAITING: Readonly<Record<string, { readonly lock: string; readonly args: readonly string[] }>> = {
-    'it stores a page': { lock: 'lock table catalog_mirror.titles in share mode', args: [] },
-    'it starts': { lock: 'lock table catalog_mirror.state in access exclusive mode', args: [] },
-    'it compares': { lock: 'lock table catalog_mirror.state in share mode', args: ['--verify'] },
-    'it compares in the end': {
-      lock: 'lock table catalog_mirror.titles in access exclusive mode',
-      args: ['--once', '--verify'],
-    },
-  };
-
-  for (const [what, { lock, args }] of Object.entries(WAITING)) {
-    it(`a mirror ends at once on SIGTERM while it waits for a lock because ${what}`, async () => {
-      await addTitles(service.db, 3);
-      await host.publish(service);
-      await succeed();
+  it('a mirror ends at once when it is stopped while it waits for a lock, whatever it is doing', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    for (const [lock, args, arrange] of [
+      ['lock table catalog_mirror.titles in share mode', [], () => addTitles(service.db, 3, 'later')],
+      ['lock table catalog_mirror.state in access exclusive mode', []],
+      ['lock table catalog_mirror.state in share mode', ['--verify']],
+      ['lock table catalog_mirror.titles in access exclusive mode', ['--once', '--verify']],
+      // The merge of a copy.
+      [
+        'lock table catalog_mirror.titles in exclusive mode',
+        [],
+        async () => {
+          await succeed();
+          await world.restoreBackup();
+          await host.publish(service);
+        },
+      ],
+    ] as const) {
+      await arrange?.();
       await mirror.db.transaction(async (transaction) => {
         await transaction.raw(lock);
-        await addTitles(service.db, args.length === 0 ? 3 : 0, 'later');
         const program = world.startUnawaited('--interval', '60', ...args);
-        await eventually('it waits', async () => (await waiting()).length > 0);
-        program.child.kill('SIGTERM');
-        assert.equal((await program.ended).code, 0);
+        await eventually(`it waits: ${lock}`, async () => (await waiting()).length > 0);
+        assert.equal((await program.stop()).code, 0);
       });
-    });
-  }
+    }
+    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 3 deleted\./);
+    await world.requireEqual();
+  });
 
-  for (const [code, what] of [
-    ['40P01', 'a deadlock'],
-    ['40001', 'a conflict of transactions'],
-    ['55P03', 'a lock that is not granted in time'],
-  ] as const) {
-    it(`a mirror tries again after ${what}`, async () => {
-      await addTitles(service.db, 3);
-      const ending = new AbortController();
-      const failures: string[] = [];
-      const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
-      await eventually('the mirror has everything', world.isEqual);
-      await mirror.db.raw(`
-        create sequence catalog_mirror.tries;
-        create function catalog_mirror.fail_once() returns trigger language plpgsql as $$ begin
-          if nextval('catalog_mirror.tries') = 1 then raise 'busy' using errcode = '${code}'; end if;
-          return null;
-        end $$;
-        create trigger fail_once before update on catalog_mirror.state execute function catalog_mirror.fail_once()`);
-      await addTitles(service.db, 3, 'later');
-      await eventually('the mirror has everything', world.isEqual);
-      assert.deepEqual(failures, ["The mirror's database cannot be used: busy"]);
-      ending.abort();
-      await running;
-    });
-  }
+  it('a mirror tries again after a deadlock, a conflict of transactions and a lock that is not granted in time', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    await eventually('the mirror has everything', world.isEqual);
+    await mirror.db.raw(`
+      create sequence catalog_mirror.tries;
+      create function catalog_mirror.fail_thrice() returns trigger language plpgsql as $$
+      declare state text := (array['40P01', '40001', '55P03'])[nextval('catalog_mirror.tries')];
+      begin
+        if state is not null then raise 'busy' using errcode = state; end if;
+        return null;
+      end $$;
+      create trigger fail_thrice before update on catalog_mirror.state execute function catalog_mirror.fail_thrice()`);
+    await addTitles(service.db, 3, 'later');
+    await eventually('the mirror has everything', world.isEqual);
+    assert.deepEqual(failures, new Array(3).fill("The mirror's database cannot be used: busy"));
+    ending.abort();
+    await running;
+  });
 
   it('a mirror stores each field in its column, in whatever order its owner has arranged them', async () => {
     await addTitles(service.db, 3);
@@ -172,8 +178,15 @@ describe('the database of a mirror', () => {
     await world.requireEqual();
   });
 
-  it('a mirror refuses a schema with a table of another program, and a database that cannot hold every title', async () => {
+  it('a mirror refuses a schema of another program or service, a name that would be cut, and a database that cannot hold every title', async () => {
     await addTitles(service.db, 3);
+    assert.match((await world.run('--schema', 'x'.repeat(64))).stderr, /Use 1 to 63 bytes\./);
+    await succeed();
+    await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
+    assert.match(
+      await fail(),
+      /The schema catalog_mirror holds a mirror of https:\/\/other\.example\.com, not of http/,
+    );
     await mirror.db.raw('create schema other; create table other.titles (id int)');
     assert.match(await fail('--schema', 'other'), /The schema other has a table titles that is not a mirror's\./);
     await mirror.db.raw('drop schema other cascade');
@@ -193,23 +206,6 @@ describe('the database of a mirror', () => {
     }
   });
 
-  it('a mirror ends at once on SIGTERM while the merge of a copy waits for a lock, and merges it next time', async () => {
-    await addTitles(service.db, 3);
-    await host.publish(service);
-    await succeed();
-    await world.restoreBackup();
-    await host.publish(service);
-    await mirror.db.transaction(async (transaction) => {
-      await transaction.raw('lock table catalog_mirror.titles in exclusive mode');
-      const program = world.startUnawaited();
-      await eventually('the merge waits', async () => (await waiting()).length === 1);
-      program.child.kill('SIGTERM');
-      assert.equal((await program.ended).code, 0);
-    });
-    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 0 deleted\./);
-    await world.requireEqual();
-  });
-
   it('a mirror loads copies whatever limits its role has for statements and sessions', async () => {
     await addTitles(service.db, 12_000);
     await host.publish(service);
@@ -218,14 +214,6 @@ describe('the database of a mirror', () => {
     const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
     assert.equal(code, 0, stderr);
     await world.requireEqual();
-  });
-
-  it('a mirror ends at once if its role or its database does not exist', async () => {
-    const url = new URL(mirror.url);
-    url.pathname = '/nowhere';
-    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href });
-    assert.equal(code, 1);
-    assert.match(stderr, /The mirror's database cannot be reached: database "nowhere" does not exist\. Check MIRROR_/);
   });
 
   it('a mirror names the constraint of its owner that rejects a change', async () => {
@@ -241,12 +229,6 @@ describe('the database of a mirror', () => {
       await fail(),
       /A foreign key in the mirror's database rejected a change: .*"seen_title_fkey".* cascade", or drop it\./,
     );
-  });
-
-  it('a mirror refuses the name of a schema that PostgreSQL would cut', async () => {
-    const { code, stderr } = await world.run('--schema', 'x'.repeat(64));
-    assert.equal(code, 2);
-    assert.match(stderr, /Use 1 to 63 bytes\./);
   });
 
   it('a mirror takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
@@ -267,15 +249,5 @@ describe('the database of a mirror', () => {
     const nowhere = await runCommand(args, { CATALOG_API_KEY: service.key });
     assert.equal(nowhere.code, 2);
     assert.match(nowhere.stderr, /set MIRROR_DATABASE_URL, or use --into/);
-  });
-
-  it('a mirror refuses a schema that mirrors another service', async () => {
-    await addTitles(service.db, 3);
-    await succeed();
-    await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
-    assert.match(
-      await fail(),
-      /The schema catalog_mirror holds a mirror of https:\/\/other\.example\.com, not of http/,
-    );
   });
 });

@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.js';
 import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startProgram, type Outcome, type RunningProgram } from '../support/program.js';
-import { runCommand } from '../support/programs/command.js';
+import { runCommand, startCommand, type RunningCommand } from '../support/programs/command.js';
 import type { TestService } from '../support/service.js';
 import { removeTitles } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
@@ -34,10 +34,12 @@ export interface MirrorWorld {
   readonly succeed: (...args: string[]) => Promise<string>;
   /** Runs the mirror to its failure. @returns the reason */
   readonly fail: (...args: string[]) => Promise<string>;
-  /** Starts the mirror. */
-  readonly startUnawaited: (...args: string[]) => RunningProgram;
-  /** Starts the mirror, and waits until it follows. */
-  readonly start: (...args: string[]) => Promise<RunningProgram>;
+  /** Starts the mirror in a process of its own. */
+  readonly startProcess: (...args: string[]) => RunningProgram;
+  /** Starts the mirror in this process. */
+  readonly startUnawaited: (...args: string[]) => RunningCommand;
+  /** The same, and waits until it follows. */
+  readonly start: (...args: string[]) => Promise<RunningCommand>;
   /** Requires that the mirror has exactly the titles of the service. @returns their number */
   readonly requireEqual: () => Promise<number>;
   /** Whether it has. */
@@ -118,9 +120,10 @@ export function mirrorWorld(): MirrorWorld {
       assert.equal(code, 1, stderr);
       return stderr;
     },
-    startUnawaited: (...more) => startProgram(args(more), of.environment),
+    startProcess: (...more) => startProgram(args(['--interval', '0.1', ...more]), of.environment),
+    startUnawaited: (...more) => startCommand(args(['--interval', '0.1', ...more]), of.environment),
     async start(...more) {
-      const program = of.startUnawaited('--interval', '0.1', ...more);
+      const program = of.startUnawaited(...more);
       await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
       return program;
     },

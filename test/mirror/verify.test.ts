@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { MANIFEST_NAME } from '../../src/copies/manifest.js';
 import { MirrorStore } from '../../src/mirror/store.js';
@@ -10,50 +7,19 @@ import type { OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/programs/free-port.js';
 import type { TestService } from '../support/service.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
 import type { CopyHost } from './publishing.js';
 
-/** A change of a mirror that nobody should make, and how the comparison names it. */
-const FAULTS: readonly (readonly [
-  what: string,
-  fault: string,
-  spoil: (titles: () => Knex.QueryBuilder) => Promise<unknown>,
-])[] = [
-  ['a row that is missing', 'missing', (titles) => titles().where({ svc_id: 'title-0007' }).delete()],
-  [
-    'a row with another title',
-    'changed',
-    (titles) => titles().where({ svc_id: 'title-0007' }).update({ title: 'Other' }),
-  ],
-  [
-    'a row with another flag',
-    'changed',
-    (titles) => titles().where({ svc_id: 'title-0007' }).update({ has_bundles: true }),
-  ],
-  [
-    'a row with an earlier stamp',
-    'stamp',
-    (titles) => titles().where({ svc_id: 'title-0007' }).update('updated_at', '2020-01-01T00:00:00.000001Z'),
-  ],
-  [
-    'a row with a stamp that the mirror has not reached',
-    'stamp',
-    (titles) => titles().where({ svc_id: 'title-0007' }).update('updated_at', '2100-01-01T00:00:00.000001Z'),
-  ],
-  [
-    'a row that the catalogue does not have',
-    'extra',
-    (titles) =>
-      titles().insert({
-        svc_id: 'title-0007x',
-        media_type: 'movie',
-        title: 'T',
-        updated_at: '2020-01-01T00:00:00.000001Z',
-        has_bundles: false,
-      }),
-  ],
+/** A change of one row of a mirror that nobody should make, and how the comparison names it. */
+const FAULTS: readonly (readonly [fault: string, changes: object | undefined])[] = [
+  ['missing', undefined],
+  ['changed', { title: 'Other' }],
+  ['changed', { has_bundles: true }],
+  ['stamp', { updated_at: '2020-01-01T00:00:00.000001Z' }],
+  // What the mirror has not reached.
+  ['stamp', { updated_at: '2100-01-01T00:00:00.000001Z' }],
+  ['extra', { svc_id: 'title-0007x', updated_at: '2020-01-01T00:00:00.000001Z' }],
 ];
 
 describe('catalog mirror verify', () => {
@@ -90,8 +56,12 @@ describe('catalog mirror verify', () => {
   });
 
   it('catalog mirror verify finds each kind of fault, and repairs it', async () => {
-    for (const [what, fault, spoil] of FAULTS) {
-      await spoil(titles);
+    const row = (): Knex.QueryBuilder => titles().where({ svc_id: 'title-0007' });
+    for (const [fault, changes] of FAULTS) {
+      const what = `${fault} ${JSON.stringify(changes)}`;
+      if (changes === undefined) await row().delete();
+      else if (fault === 'extra') await titles().insert({ ...(await row().first()), ...changes });
+      else await row().update(changes);
       const { code, result, stderr } = await verify();
       assert.equal(code, 1, what);
       assert.match(stderr, /The mirror differs from the copy\. Run the command again with --repair to correct it\./);
@@ -133,8 +103,7 @@ describe('catalog mirror verify', () => {
     await titles().where({ svc_id: 'title-0003' }).delete();
     await world.run('verify', '--repair');
     await eventually('the mirror reads it again', world.isEqual);
-    program.child.kill('SIGTERM');
-    assert.equal((await program.ended).code, 0);
+    assert.equal((await program.stop()).code, 0);
   });
 
   it('the result of a comparison is about one copy: it ends when the mirror loads another', async () => {
@@ -166,13 +135,6 @@ describe('catalog mirror verify', () => {
     assert.equal((await verify()).result.faults.changed, 1);
   });
 
-  it('catalog mirror verify refuses a copy with control characters in its names, and prints none', async () => {
-    await host.publish({ url: 'https://other.example.com/\u001b[2J', db: service.db });
-    const { code, stderr } = await verify();
-    assert.equal(code, 1);
-    assert.match(stderr, /belongs to https:\/\/other\.example\.com\/\uFFFD\[2J, not to http/);
-  });
-
   it('a comparison and a repair are refused if the feed no longer reaches back to the copy', async () => {
     await titles().where({ svc_id: 'title-0007' }).delete();
     await world.setClock(31n * 86_400_000_000n);
@@ -181,33 +143,6 @@ describe('catalog mirror verify', () => {
     assert.equal(code, 1);
     assert.match(stderr, /The newest copy ends at .* Ask the operator of the service to publish a new one\./);
     assert.equal((await titles().pluck<string[]>('svc_id')).length, 304);
-  });
-
-  it('catalog mirror verify refuses a truncated copy, and repairs nothing by it', async () => {
-    const { files } = await host.publish(service);
-    const name = files[0]?.name ?? '';
-    host.files.set(name, (host.files.get(name) ?? Buffer.alloc(0)).subarray(0, -20));
-    await titles().where({ svc_id: 'title-0007' }).delete();
-    const { code, stderr } = await verify('--repair');
-    assert.equal(code, 1);
-    assert.match(stderr, /is damaged: it ends after \d+ of \d+ bytes/);
-    assert.equal((await titles().pluck<string[]>('svc_id')).length, 304);
-  });
-
-  it('catalog mirror verify refuses a copy with a wrong signature', async () => {
-    const file = join(await temporaryFolder(), 'public.pem');
-    await writeFile(file, generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' }));
-    await host.publish(service, generateKeyPairSync('ed25519').privateKey);
-    const { code, stderr } = await verify('--public-key', file);
-    assert.equal(code, 1);
-    assert.match(stderr, /The signature of the manifest does not match the public key\. Do not use this copy\./);
-  });
-
-  it('catalog mirror verify refuses a copy of another service', async () => {
-    await host.publish({ url: 'https://other.example.com', db: service.db });
-    const { code, stderr } = await verify();
-    assert.equal(code, 1);
-    assert.match(stderr, /The copy at .* belongs to https:\/\/other\.example\.com, not to http/);
   });
 
   it('catalog mirror verify refuses a copy that is older than the one that the mirror has loaded', async () => {
@@ -232,31 +167,21 @@ describe('catalog mirror verify', () => {
     assert.match(stdout, /4 rows of the copy are ahead of the mirror\./);
   });
 
-  it('catalog mirror verify needs only read access', async () => {
-    await mirror.db.raw("create role mirror_reader login password 'secret'");
-    try {
-      await mirror.db.raw('grant usage on schema catalog_mirror to mirror_reader');
-      await mirror.db.raw('grant select on all tables in schema catalog_mirror to mirror_reader');
-      const url = new URL(mirror.url);
-      [url.username, url.password] = ['mirror_reader', 'secret'];
-      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, 'verify');
-      assert.equal(code, 0, stderr);
-    } finally {
-      await mirror.db.raw('drop owned by mirror_reader; drop role mirror_reader');
-    }
-  });
-
-  it('catalog mirror verify fails if a policy hides rows from its role', async () => {
+  it('catalog mirror verify needs only read access, and fails if a policy hides rows from its role', async () => {
     await mirror.db.raw(`
       create role mirror_reader login password 'secret';
       grant usage on schema catalog_mirror to mirror_reader;
-      grant select on all tables in schema catalog_mirror to mirror_reader;
-      alter table catalog_mirror.titles enable row level security;
-      create policy visible on catalog_mirror.titles using (svc_id <> 'title-0007')`);
+      grant select on all tables in schema catalog_mirror to mirror_reader`);
     try {
       const url = new URL(mirror.url);
       [url.username, url.password] = ['mirror_reader', 'secret'];
-      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, 'verify');
+      const settings = { MIRROR_DATABASE_URL: url.href };
+      const allowed = await world.runWith(settings, 'verify');
+      assert.equal(allowed.code, 0, allowed.stderr);
+      await mirror.db.raw(`
+        alter table catalog_mirror.titles enable row level security;
+        create policy visible on catalog_mirror.titles using (svc_id <> 'title-0007')`);
+      const { code, stderr } = await world.runWith(settings, 'verify');
       assert.equal(code, 1);
       assert.match(stderr, /The role lacks a privilege in the mirror's database: .*row-level security/);
     } finally {
@@ -286,8 +211,7 @@ describe('catalog mirror verify', () => {
     await eventually('it is compared', () => program.output.stderr.includes(': 1 row differs.'));
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     assert.match(metrics, /^catalog_mirror_verify_differences 1$/m);
-    program.child.kill('SIGTERM');
-    assert.equal((await program.ended).code, 0);
+    assert.equal((await program.stop()).code, 0);
     assert.deepEqual(await mirror.db.withSchema('catalog_mirror').from('state').pluck('differences'), [1]);
     const downloads = (): number => host.requests.filter(({ path }) => path.startsWith('/titles-')).length;
     const before = downloads();
