@@ -1,102 +1,108 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
+import { Redis } from 'ioredis';
 import pg from 'pg';
+import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { assertReadiness } from '../support/http/readiness.js';
-import { TcpProxy } from '../support/proxies/tcp-proxy.js';
-import { eventually } from '../support/eventually.js';
 import { openTestDatabase } from '../support/database.js';
-import { runCommand } from '../support/programs/command.js';
+import { eventually } from '../support/eventually.js';
+import { assertReadiness } from '../support/http/readiness.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
+import type { Outcome } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
-/** Requests at once: more than a pool has connections, so that it has to make new ones. */
+/** Requests at once: more than a pool has connections, so that it opens all of them. */
 const MANY = 10;
 
-const COMPONENTS = [['database'], ['database', 'redis', 'announcements']] as const;
+const DATABASE = ['database'];
+const ALL = ['database', 'redis', 'announcements'];
 
-describe('a DATABASE_URL that leads to a standby', () => {
+// In this order: DATABASE_URL leads to a standby and back, then the standby is promoted while the old primary lives.
+describe('a standby of the primary', () => {
   const world = testWorld({ ownServer: true, redis: true });
   let standby: TestReplica;
   let network: TcpProxy;
-  /** The first without Redis, the second with it. */
+  /** Has no Redis. */
+  let alone: TestService;
+  /** Share a Redis. */
   let servers: TestService[];
-  let key: string;
+  let kept: string;
+  /** Revoked before and after the promotion. */
+  let early: string;
   let revoked: string;
+  /** No server has seen it. */
+  let unseen: string;
+  let other: string;
   let requests = 0;
   const agent = new Agent({ keepAlive: true });
 
   before(async () => {
-    ({ key } = await world.newKey());
-    const doomed = await world.newKey();
-    revoked = doomed.key;
+    const keys = [];
+    for (let i = 0; i < 5; i += 1) keys.push(await world.newKey());
+    [kept = '', early = '', revoked = '', other = '', unseen = ''] = keys.map(({ key }) => key);
     standby = await startReplica(world.postgres);
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
     world.defer(() => agent.destroy());
     const options = { databaseUrl: network.url, trustedProxies: 1 };
-    servers = [
-      await world.startService({ ...options, settings: { REDIS_URL: '' } }),
-      await world.startService(options),
-    ];
-    await eventually('the key is accepted', async () => String(await ask(revoked)) === '200');
+    alone = await world.startService({ ...options, settings: { REDIS_URL: '' } });
+    servers = [await world.startService(options), await world.startService(options)];
+    for (const key of [kept, early, revoked, other])
+      for (const { url } of [alone, ...servers]) assert.deepEqual(await ask(url, key, MANY), [200]);
     // The standby still has it as active.
     await standby.pauseReplay();
-    await revokeKey(world.db, doomed.prefix);
-    await eventually('the key is refused', async () => String(await ask(revoked)) === '401');
+    await revokeKey(world.db, keys[1]?.prefix ?? '');
   });
 
-  /** Each time from another address: many failures from one would be answered with 429. */
-  function headers(as: string): Record<string, string> {
-    requests += 1;
-    return { authorization: `Bearer ${as}`, 'x-forwarded-for': `10.0.${requests >> 8}.${requests & 255}` };
-  }
-
-  /** The different answers of both servers to many requests at once. */
-  async function ask(as: string): Promise<number[]> {
+  /** @returns the different statuses of requests at once, each from another address: many failures from one cost 429 */
+  async function ask(url: string, key: string, count = 1): Promise<number[]> {
     const replies = await Promise.all(
-      servers.flatMap(({ url }) =>
-        Array.from({ length: MANY }, () => send(url, '/api/v1/stats', { headers: headers(as), agent })),
-      ),
+      Array.from({ length: count }, () => {
+        requests += 1;
+        const from = `10.0.${requests >> 8}.${requests & 255}`;
+        const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': from };
+        return send(url, '/api/v1/stats', { headers, agent });
+      }),
     );
     return [...new Set(replies.map(({ status }) => status))].sort();
   }
 
-  async function assertLost(): Promise<void> {
-    for (let round = 0; round < 2; round += 1) assert.deepEqual([await ask(revoked), await ask(key)], [[503], [503]]);
-    await eventually('it is reported', async () => {
-      await assertReadiness(servers[0]?.url ?? '', COMPONENTS[0], ['database']);
-      await assertReadiness(servers[1]?.url ?? '', COMPONENTS[1], ['database', 'announcements']);
-      return true;
-    });
-    assert.deepEqual([await ask(revoked), await ask(key)], [[503], [503]]);
+  function revoke(key: string, databaseUrl: string): Promise<Outcome> {
+    return runCommand(['keys', 'revoke', key.slice(0, 12)], { ...world.environment, DATABASE_URL: databaseUrl });
   }
 
-  async function assertBack(): Promise<void> {
-    const answers: number[][] = [];
-    await eventually('all is answered again', async () => {
-      const answer = await ask(revoked);
-      answers.push(answer);
-      return String(await ask(key)) === '200' && String(answer) === '401';
-    });
-    assert.ok(!answers.flat().includes(200));
+  function losses({ changes }: TestService, component = 'database'): number {
+    return changes.filter((change) => change === `${component} lost`).length;
+  }
+
+  /** Waits until a server reports these components, and these of them as lost. */
+  async function assertReported({ url }: TestService, components: string[], lost: string[]): Promise<void> {
     await eventually('it is reported', async () => {
-      for (const [i, { url }] of servers.entries()) await assertReadiness(url, COMPONENTS[i] ?? [], []);
+      await assertReadiness(url, components, lost);
       return true;
     });
   }
 
-  it('servers and commands refuse to start on a standby', async () => {
+  /** Waits until a server answers as the primary has it, and requires that it does not accept a revoked key meanwhile. */
+  async function assertBack(server: TestService, refused: string): Promise<void> {
+    await eventually('the server is back', async () => {
+      const answer = await ask(server.url, refused, MANY);
+      assert.ok(!answer.includes(200));
+      return String(answer) === '401' && String(await ask(server.url, kept, MANY)) === '200';
+    });
+    await assertReported(server, server === alone ? DATABASE : ALL, []);
+  }
+
+  it('servers and commands refuse to start on a standby, and on a database that takes no writes', async () => {
     for (const args of [['serve'], ['serve', '--migrate'], ['stats', 'verify']]) {
       const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: standby.url, METRICS_ADDRESS: 'off' });
       assert.deepEqual({ code, listens: stdout.includes('listening') }, { code: 1, listens: false });
       assert.match(stderr, /^catalog: The database named by DATABASE_URL is a standby.+DATABASE_READ_URL/);
     }
-  });
-
-  it('a server refuses to start on a database that takes no writes', async () => {
     const database = await openTestDatabase();
     try {
       const name = new URL(database.url).pathname.slice(1);
@@ -110,26 +116,98 @@ describe('a DATABASE_URL that leads to a standby', () => {
   });
 
   it('servers answer 503 while a virtual address leads to a standby, and never what the standby has', async () => {
+    const everyone = [alone, ...servers];
+    for (const server of everyone) await assertBack(server, early);
     network.leadTo(standby.url);
+    for (const { url } of everyone) assert.ok(!(await ask(url, early, MANY)).includes(200));
     network.cut();
-    await assertLost();
-    for (const server of servers) {
-      assert.equal(server.changes.filter((change) => change === 'database lost').length, 1);
+    for (const server of everyone) {
+      const assertLost = async (): Promise<void> => {
+        for (const key of [early, kept]) assert.deepEqual(await ask(server.url, key, MANY), [503]);
+      };
+      await assertLost();
+      await assertReported(
+        server,
+        server === alone ? DATABASE : ALL,
+        server === alone ? DATABASE : ['database', 'announcements'],
+      );
+      await assertLost();
+      assert.equal(losses(server), 1);
       assert.match(server.logged.join(), /"message":"the database is a standby/);
     }
     network.leadTo(world.url);
     network.cut();
-    await assertBack();
+    for (const server of everyone) await assertBack(server, early);
+    await alone.stop();
   });
 
-  it('servers answer nothing of a standby before it is promoted, also when the primary dies and its name leads there', async () => {
-    network.leadTo(standby.url);
-    for (let round = 0; round < 5; round += 1) assert.ok(!(await ask(revoked)).includes(200));
-    await world.postgres.kill();
-    await assertLost();
+  it('a key that is revoked on the promoted standby is refused at once by every server', async () => {
     await standby.resumeReplay();
+    await standby.caughtUp();
     await standby.promote();
-    await assertBack();
+    network.leadTo(standby.url);
+    const { code, stdout, stderr } = await revoke(revoked, network.url);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /refused from the next request/);
+    assert.equal((await revoke(unseen, network.url)).code, 0);
+    // With a record in the cache and without.
+    for (const [i, key] of [revoked, unseen].entries()) {
+      const [status = 0] = await ask(servers[i]?.url ?? '', key);
+      assert.ok([401, 503].includes(status), `${status}`);
+    }
+    for (const server of servers) await assertBack(server, revoked);
+  });
+
+  it('a command on the old primary fails, and reports that its change is lost', async () => {
+    const create = ['developers', 'create', '--project-name', 'Lost'];
+    for (const outcome of [await revoke(other, world.url), await runCommand(create, world.environment)]) {
+      const { code, stdout, stderr } = outcome;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, /^catalog: The database .*no longer the primary/);
+    }
+    for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
+  });
+
+  it('a server that starts on the old primary admits nobody and is not ready', async () => {
+    const late = await world.startService({ trustedProxies: 1 });
+    for (const key of [revoked, kept]) assert.deepEqual(await ask(late.url, key), [503]);
+    await assertReported(late, ALL, ['database', 'announcements']);
+    await late.stop();
+  });
+
+  it('a server that is led back to the old primary treats its database as lost', async () => {
+    const before = servers.map((server) => losses(server));
+    network.leadTo(world.url);
+    network.cut();
+    for (const [i, server] of servers.entries()) {
+      for (const key of [revoked, kept]) assert.deepEqual(await ask(server.url, key, MANY), [503]);
+      await assertReported(server, ALL, ['database', 'announcements']);
+      await eventually('it is logged', () => losses(server) === (before[i] ?? 0) + 1);
+    }
+    network.leadTo(standby.url);
+    network.cut();
+    for (const [i, server] of servers.entries()) {
+      await assertBack(server, revoked);
+      assert.equal(losses(server), (before[i] ?? 0) + 1);
+    }
+  });
+
+  it('a replica that is not a standby of the primary is not read', async () => {
+    const left = await startReplica(world.postgres);
+    world.defer(() => left.kill());
+    await world.db('people').insert({ svc_id: 'only-here', name: 'Only here' });
+    await left.caughtUp();
+    // The old primary, a standby of it, and the primary itself.
+    for (const url of [world.url, left.url, standby.url]) {
+      const settings = { DATABASE_READ_URL: url, REDIS_URL: '' };
+      const server = await world.startService({ databaseUrl: standby.url, settings });
+      const { json } = await send(server.url, '/api/v1/stats', { headers: { authorization: `Bearer ${kept}` } });
+      assert.equal((json as { data: { people: number } }).data.people, 0);
+      await assertReadiness(server.url, ['database', 'replica'], ['replica']);
+      await eventually('it is logged', () => losses(server, 'replica') === 1);
+      assert.match(server.logged.join(), /the replica does not follow the primary/);
+      await server.stop();
+    }
   });
 
   it('a database that takes no writes counts as lost, also on connections made before', async () => {
@@ -144,8 +222,28 @@ describe('a DATABASE_URL that leads to a standby', () => {
       await operator.end();
     };
     await set('on');
-    await eventually('it is lost', async () => String(await ask(key)) === '503');
+    for (const { url } of servers) {
+      await eventually('it is lost', async () => String(await ask(url, kept)) === '503');
+    }
     await set('off');
-    await assertBack();
+    for (const server of servers) await assertBack(server, revoked);
+  });
+
+  it('a page does not report a revocation that was made on an older primary', async () => {
+    const client = new Redis(world.redis.url);
+    // What a server publishes that is connected to the next primary.
+    const published = ((await client.get(EPOCH_KEY)) ?? '').replace('/2/', '/3/');
+    await client.set(EPOCH_KEY, published);
+    // The second server finds the key revoked already.
+    for (const { url } of servers) {
+      const { status } = await send(url, '/revoke-leaked-key', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', origin: url },
+        body: JSON.stringify({ key: other }),
+      });
+      assert.deepEqual([status, await client.get(EPOCH_KEY)], [503, published]);
+      assert.deepEqual(await ask(url, kept), [503]);
+    }
+    client.disconnect();
   });
 });

@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { Knex } from 'knex';
+import { restartFeed } from '../../src/catalog/restart.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
+import { toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
-import { PRODUCT_BOUNDS } from '../support/program.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
+import { assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
+import { addTitles, changesOf } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 describe('reading from a replica', () => {
@@ -21,7 +24,9 @@ describe('reading from a replica', () => {
     ({ key } = await world.newKey());
     await insertTitle('before');
     replica = await startReplica(world.postgres);
-    server = await world.startService({ settings: { ...PRODUCT_BOUNDS, DATABASE_READ_URL: replica.url } });
+    // Its bounds on the replica are a part of that on a request.
+    const settings = { DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '5000' };
+    server = await world.startService({ settings });
   });
 
   async function insertTitle(svcId: string): Promise<void> {
@@ -44,6 +49,12 @@ describe('reading from a replica', () => {
     const { status, json } = await get(`/changes?since=${since}`);
     assert.equal(status, 200);
     return (json as { data: { svc_id: string }[] }).data.map(({ svc_id }) => svc_id);
+  }
+
+  /** Requires that a position is refused as one from before a restart of the feed. */
+  async function assertBefore(beginning: Micros): Promise<void> {
+    const members = { oldest_since: toSeconds(beginning) };
+    assertProblem(await get(`/changes?since=${hourAgo}`), 'since_out_of_window', { members });
   }
 
   const hourAgo = Math.floor(Date.now() / 1000) - 3600;
@@ -92,7 +103,7 @@ describe('reading from a replica', () => {
     await replica.resumeReplay();
   });
 
-  it('requests fall back to the primary in time when the replica is frozen', async () => {
+  it('requests fall back to the primary when the replica is frozen', async () => {
     await replica.caughtUp();
     replica.freeze();
     try {
@@ -112,6 +123,47 @@ describe('reading from a replica', () => {
     });
     assert.equal(timesLogged('replica lost'), 2);
     await assertReadiness(server.url, ['database', 'replica'], []);
+  });
+
+  // A replica that stands still looks like a replica of an abandoned database: neither receives the restart.
+  it('a server gives no answer of a replica that has not replayed a restart of the feed', async () => {
+    await replica.caughtUp();
+    await replica.pauseReplay();
+    await insertTitle('not-replayed');
+    assert.equal((await followed(hourAgo)).at(-1), 'after-return');
+    const { start: beginning } = await restartFeed(world.db);
+    await assertBefore(beginning);
+    assert.deepEqual(await followed(toSeconds(beginning)), []);
+    await insertTitle('after');
+    assert.deepEqual(await followed(toSeconds(beginning)), ['after']);
+
+    await replica.resumeReplay();
+    await replica.caughtUp();
+    await replica.pauseReplay();
+    await insertTitle('after-replay');
+    // Now it is used again, for what it has. The first entry after the beginning stands a microsecond later.
+    assert.deepEqual(await followed(toSeconds(beginning + 1n)), []);
+    await assertBefore(beginning);
+    await replica.resumeReplay();
+    assert.equal(timesLogged('replica lost'), 2);
+  });
+});
+
+describe('a server whose replica has a database that was given up', () => {
+  const [current, givenUp] = [testWorld(), testWorld()];
+
+  it('a server gives no answer of a replica of an abandoned database', async () => {
+    const server = await current.startService({ settings: { DATABASE_READ_URL: givenUp.url } });
+    const ids = async (since: Micros): Promise<string[]> => {
+      const page = changesOf(await server.get(`/api/v1/changes?since=${toSeconds(since)}`));
+      return page.data.map(({ svc_id: id }) => id);
+    };
+    const { start: beginning } = await restartFeed(current.db);
+    await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
+    await addTitles(givenUp.db, 1, 'lost');
+    assert.deepEqual(await ids(beginning), []);
+    await addTitles(current.db, 1, 'after');
+    assert.deepEqual(await ids(beginning), ['after-0001']);
   });
 });
 
