@@ -2,9 +2,16 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { readBounds } from '../../src/catalog/feed.js';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { fromRfc3339, type Micros } from '../../src/platform/time/micros.js';
-import { eventually } from '../support/eventually.js';
-import { addTitleAt, addTitles } from '../support/titles.js';
+import { type Micros } from '../../src/platform/time/micros.js';
+import {
+  addTitleAt,
+  addTitles,
+  databaseClock,
+  emptyCatalogue,
+  insertTitle,
+  stampOf,
+  writersWait,
+} from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 const SECOND: Micros = 1_000_000n;
@@ -12,26 +19,13 @@ const HOUR = 3_600n * SECOND;
 const DAY = 24n * HOUR;
 
 describe('a restart of the feed', () => {
-  const world = testWorld({ each: true });
+  const world = testWorld();
   let db: Knex;
 
-  beforeEach(() => {
+  beforeEach(async () => {
     ({ db } = world);
+    await emptyCatalogue(db);
   });
-
-  async function clock(): Promise<Micros> {
-    const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
-    return fromRfc3339(rows[0].now);
-  }
-
-  async function stampOf(svcId: string): Promise<Micros> {
-    const [stamp = ''] = await db('titles').where({ svc_id: svcId }).pluck<string[]>('updated_at');
-    return fromRfc3339(stamp);
-  }
-
-  function insert(on: Knex, svcId: string): Promise<unknown> {
-    return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
-  }
 
   /** Checks for a whole second that lies between 60 and 61 seconds after a moment. */
   function assertMinuteAfter(start: Micros, moment: Micros): void {
@@ -39,17 +33,17 @@ describe('a restart of the feed', () => {
     assert.ok(start > moment + 60n * SECOND && start <= moment + 61n * SECOND, `${start - moment} µs after`);
   }
 
-  it('sets the feed start to a minute after the clock', async () => {
+  it('a restart sets the feed start to a minute after the clock', async () => {
     await addTitles(db, 2);
-    const before = await clock();
+    const before = await databaseClock(db);
     const { start, clock: at } = await restartFeed(db);
-    assert.ok(before < at && at < (await clock()));
+    assert.ok(before < at && at < (await databaseClock(db)));
     assertMinuteAfter(start, at);
     assert.deepEqual(await readBounds(db), { start, newest: start });
   });
 
-  it('sets the feed start to a minute after whatever is ahead of the clock', async () => {
-    const ahead = (await clock()) + HOUR;
+  it('a restart sets the feed start to a minute after whatever is ahead of the clock', async () => {
+    const ahead = (await databaseClock(db)) + HOUR;
     await addTitleAt(db, 'ahead', ahead);
     assertMinuteAfter((await restartFeed(db)).start, ahead);
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
@@ -61,58 +55,52 @@ describe('a restart of the feed', () => {
     assertMinuteAfter((await restartFeed(db, { after: 0n })).start, start);
   });
 
-  it('makes every later commit have a later stamp', async () => {
+  it('a restart makes every later commit have a later stamp', async () => {
     const early = await db.transaction();
     await early.raw('select 1');
     const { start } = await restartFeed(db);
-    await insert(early, 'begun-before');
+    await insertTitle(early, 'begun-before');
     await early.commit();
-    await insert(db, 'begun-after');
-    assert.ok(start < (await stampOf('begun-before')));
-    assert.ok((await stampOf('begun-before')) < (await stampOf('begun-after')));
+    await insertTitle(db, 'begun-after');
+    assert.ok(start < (await stampOf(db, 'begun-before')));
+    assert.ok((await stampOf(db, 'begun-before')) < (await stampOf(db, 'begun-after')));
   });
 
-  it('waits for an active writer, and sets the feed start after the stamps of that writer', async () => {
-    const ahead = (await clock()) + HOUR;
+  it('a restart waits for an active writer, and sets the feed start after the stamps of that writer', async () => {
+    const ahead = (await databaseClock(db)) + HOUR;
     const writer = await db.transaction();
-    await insert(writer, 'first');
+    await insertTitle(writer, 'first');
     const restarting = restartFeed(db);
-    await eventually('the restart waits', async () => {
-      const waiting = await db('pg_locks').where({ locktype: 'advisory', granted: false });
-      return waiting.length === 1;
-    });
+    await writersWait(db);
     // The stamps get ahead of the clock while the restart waits.
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
-    await insert(writer, 'second');
+    await insertTitle(writer, 'second');
     await writer.commit();
     const { start } = await restarting;
-    assertMinuteAfter(start, await stampOf('second'));
+    assertMinuteAfter(start, await stampOf(db, 'second'));
   });
 
-  for (const [what, act, message] of [
-    [
-      'writers keep the lock for too long',
-      'write',
-      /^Writers have kept the catalogue locked for 0\.05 s\. Wait for them/,
-    ],
-    ['a position lies more than a day ahead', 'far', /is more than a day ahead of the database's clock, 20/],
-  ] as const) {
-    it(`does not change the feed if ${what}`, async () => {
-      await addTitles(db, 1);
-      const before = await readBounds(db);
-      const writer = await db.transaction();
-      if (act === 'write') await addTitles(writer, 1, 'writing');
-      const options = act === 'write' ? { lockTimeoutMs: 50 } : { after: (await clock()) + DAY + 10n * SECOND };
-      await assert.rejects(restartFeed(db, options), { name: 'OperatorError', message });
-      await writer.rollback();
-      assert.deepEqual(await readBounds(db), before);
-      await insert(db, 'next');
-      assert.ok((await stampOf('next')) <= (await clock()));
+  it('a restart changes nothing if writers keep the lock for too long, or a position lies more than a day ahead', async () => {
+    await addTitles(db, 1);
+    const before = await readBounds(db);
+    const writer = await db.transaction();
+    await addTitles(writer, 1, 'writing');
+    await assert.rejects(restartFeed(db, { lockTimeoutMs: 50 }), {
+      name: 'OperatorError',
+      message: /^Writers have kept the catalogue locked for 0\.05 s\. Wait for them/,
     });
-  }
+    await writer.rollback();
+    await assert.rejects(restartFeed(db, { after: (await databaseClock(db)) + DAY + 600n * SECOND }), {
+      name: 'OperatorError',
+      message: /is more than a day ahead of the database's clock, 20/,
+    });
+    assert.deepEqual(await readBounds(db), before);
+    await insertTitle(db, 'next');
+    assert.ok((await stampOf(db, 'next')) <= (await databaseClock(db)));
+  });
 
-  it('accepts a position that lies nearly a day ahead', async () => {
-    const after = (await clock()) + DAY;
+  it('a restart accepts a position that lies nearly a day ahead', async () => {
+    const after = (await databaseClock(db)) + DAY;
     assertMinuteAfter((await restartFeed(db, { after })).start, after);
   });
 });

@@ -36,7 +36,7 @@ function problemOf(since: Micros, feed: typeof FEED): Problem | undefined {
 }
 
 describe('since', () => {
-  it('is read exactly from each of these numbers', () => {
+  it('since is read exactly from each of these numbers', () => {
     for (const [text, micros] of [
       ['1795218005', 1_795_218_005_000_000n],
       ['1795218005.0', 1_795_218_005_000_000n],
@@ -63,7 +63,7 @@ describe('since', () => {
     }
   });
 
-  it('may lie up to 30 days in the past', () => {
+  it('since may lie up to 30 days in the past', () => {
     assert.equal(WINDOW, NOW - OLDEST);
     assert.equal(outcome('1792626005.123456'), OLDEST);
     for (const text of ['1792626005.123455', '0', '-0', '0e5', '-0.00', '1e-999999999999999999999']) {
@@ -77,7 +77,7 @@ describe('since', () => {
     );
   });
 
-  it('may lie up to 60 seconds in the future, or at the newest entry', () => {
+  it('since may lie up to 60 seconds in the future, or at the newest entry', () => {
     assert.equal(outcome('1795218065.123456'), NEWEST);
     assert.equal(outcome('1795218065.123457'), 'invalid_since');
     const feed = { ...FEED, newest: NEWEST + 1n };
@@ -86,7 +86,7 @@ describe('since', () => {
     assert.equal(problemOf(OLDEST - 1n, feed)?.code, 'since_out_of_window');
   });
 
-  it('may not lie before the feed start', () => {
+  it('since may not lie before the feed start', () => {
     const start = NOW - 3_600n * SECOND;
     const feed = { ...FEED, start, newest: NOW };
     assert.equal(problemOf(start, feed), undefined);
@@ -100,7 +100,7 @@ describe('since', () => {
     }
   });
 
-  it('is limited by the window once the feed start has left the window', () => {
+  it('since is limited by the window once the feed start has left the window', () => {
     const feed = { ...FEED, start: OLDEST - SECOND, newest: NOW };
     assert.equal(problemOf(OLDEST, feed), undefined);
     for (const [since, text] of [
@@ -113,7 +113,7 @@ describe('since', () => {
     }
   });
 
-  it('may be a feed start that is ahead of the clock', () => {
+  it('since may be a feed start that is ahead of the clock', () => {
     const start = NOW + 3_600n * SECOND;
     const feed = { ...FEED, start, newest: start };
     assert.equal(problemOf(start, feed), undefined);
@@ -121,53 +121,53 @@ describe('since', () => {
     assert.equal(problemOf(start + 1n, feed)?.code, 'invalid_since');
   });
 
-  for (const [what, values, code, text] of [
-    ['missing', [], 'missing_since', /^The query parameter since is required/],
-    ['empty', [''], 'invalid_since', /^since is empty/],
-    ['repeated', ['1795218005', '1795218005'], 'invalid_since', /^since is given more than once/],
-    ['repeated and empty', ['', ''], 'invalid_since', /^since is given more than once/],
-    ['NaN', ['NaN'], 'invalid_since', /^since is not a number/],
-    ['Infinity', ['Infinity'], 'invalid_since', /^since is not a number/],
-    ['null', ['null'], 'invalid_since', /^since is not a number/],
-    ['true', ['true'], 'invalid_since', /^since is not a number/],
-    ['hexadecimal', ['0x6B0106B0'], 'invalid_since', /^since is not a number/],
-    ['a date', ['2026-11-20T23:40:05Z'], 'invalid_since', /an ISO date is not accepted/],
-    ['blanks around', [' 1795218005 '], 'invalid_since', /^since is not a number/],
-    ['a plus sign', ['+1795218005'], 'invalid_since', /^since is not a number/],
-    ['a leading zero', ['01795218005'], 'invalid_since', /^since is not a number/],
-    ['no whole part', ['.5'], 'invalid_since', /^since is not a number/],
-    ['no fraction', ['1795218005.'], 'invalid_since', /^since is not a number/],
-    ['no exponent', ['1795218005e'], 'invalid_since', /^since is not a number/],
-    ['a decimal comma', ['1795218005,5'], 'invalid_since', /^since is not a number/],
-    ['separators', ['1_795_218_005'], 'invalid_since', /^since is not a number/],
-    ['other digits', ['١٧٩٥٢١٨٠٠٥'], 'invalid_since', /^since is not a number/],
-    ['a list', ['1795218005,1795218006'], 'invalid_since', /^since is not a number/],
-    ['a line feed', ['1795218005\n'], 'invalid_since', /^since is not a number/],
-    [
-      'too long by one',
-      [`0.${'0'.repeat(63)}`],
-      'invalid_since',
-      /^since is longer than 64 characters\. Send Unix time/,
-    ],
-    ['far too long', ['1'.repeat(10_000)], 'invalid_since', /^since is longer than 64 characters/],
-    ['negative', ['-1'], 'invalid_since', /^since is negative/],
-    ['negative and tiny', ['-1e-99'], 'invalid_since', /^since is negative/],
-    ['61 seconds ahead', ['1795218066.2'], 'invalid_since', /more than 60 seconds in the future/],
-    ['years ahead', ['2795218005'], 'invalid_since', /more than 60 seconds in the future/],
-    ['milliseconds', ['1795218005123'], 'invalid_since', /looks like milliseconds.*divide milliseconds by 1000/],
-    ['microseconds', ['1795218005123456'], 'invalid_since', /looks like milliseconds or a finer unit/],
-    ['nanoseconds', ['1795218005123456789'], 'invalid_since', /looks like milliseconds or a finer unit/],
-    ['huge', ['1e999999999999999999999'], 'invalid_since', /looks like milliseconds or a finer unit/],
-  ] as const) {
-    it(`is refused with a specific problem: ${what}`, () => {
+  it('since is refused with a specific problem', () => {
+    for (const [what, values, code, text] of [
+      ['missing', [], 'missing_since', /^The query parameter since is required/],
+      ['empty', [''], 'invalid_since', /^since is empty/],
+      ['repeated', ['1795218005', '1795218005'], 'invalid_since', /^since is given more than once/],
+      ['repeated and empty', ['', ''], 'invalid_since', /^since is given more than once/],
+      ['NaN', ['NaN'], 'invalid_since', /^since is not a number/],
+      ['Infinity', ['Infinity'], 'invalid_since', /^since is not a number/],
+      ['null', ['null'], 'invalid_since', /^since is not a number/],
+      ['true', ['true'], 'invalid_since', /^since is not a number/],
+      ['hexadecimal', ['0x6B0106B0'], 'invalid_since', /^since is not a number/],
+      ['a date', ['2026-11-20T23:40:05Z'], 'invalid_since', /an ISO date is not accepted/],
+      ['blanks around', [' 1795218005 '], 'invalid_since', /^since is not a number/],
+      ['a plus sign', ['+1795218005'], 'invalid_since', /^since is not a number/],
+      ['a leading zero', ['01795218005'], 'invalid_since', /^since is not a number/],
+      ['no whole part', ['.5'], 'invalid_since', /^since is not a number/],
+      ['no fraction', ['1795218005.'], 'invalid_since', /^since is not a number/],
+      ['no exponent', ['1795218005e'], 'invalid_since', /^since is not a number/],
+      ['a decimal comma', ['1795218005,5'], 'invalid_since', /^since is not a number/],
+      ['separators', ['1_795_218_005'], 'invalid_since', /^since is not a number/],
+      ['other digits', ['١٧٩٥٢١٨٠٠٥'], 'invalid_since', /^since is not a number/],
+      ['a list', ['1795218005,1795218006'], 'invalid_since', /^since is not a number/],
+      ['a line feed', ['1795218005\n'], 'invalid_since', /^since is not a number/],
+      [
+        'too long by one',
+        [`0.${'0'.repeat(63)}`],
+        'invalid_since',
+        /^since is longer than 64 characters\. Send Unix time/,
+      ],
+      ['far too long', ['1'.repeat(10_000)], 'invalid_since', /^since is longer than 64 characters/],
+      ['negative', ['-1'], 'invalid_since', /^since is negative/],
+      ['negative and tiny', ['-1e-99'], 'invalid_since', /^since is negative/],
+      ['61 seconds ahead', ['1795218066.2'], 'invalid_since', /more than 60 seconds in the future/],
+      ['years ahead', ['2795218005'], 'invalid_since', /more than 60 seconds in the future/],
+      ['milliseconds', ['1795218005123'], 'invalid_since', /looks like milliseconds.*divide milliseconds by 1000/],
+      ['microseconds', ['1795218005123456'], 'invalid_since', /looks like milliseconds or a finer unit/],
+      ['nanoseconds', ['1795218005123456789'], 'invalid_since', /looks like milliseconds or a finer unit/],
+      ['huge', ['1e999999999999999999999'], 'invalid_since', /looks like milliseconds or a finer unit/],
+    ] as const) {
       const problem = read(values);
-      assert.ok(problem instanceof Problem);
-      assert.equal(problem.code, code);
+      assert.ok(problem instanceof Problem, what);
+      assert.equal(problem.code, code, what);
       assert.match(problem.detail, text);
-    });
-  }
+    }
+  });
 
-  it('is read exactly for every microsecond of the window, in every notation', () => {
+  it('since is read exactly for every microsecond of the window, in every notation', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: OLDEST, max: NEWEST }), fc.integer({ min: -30, max: 30 }), (micros, shift) => {
         const json = JSON.stringify({ next_since: toSeconds(micros) });
@@ -188,7 +188,7 @@ describe('since', () => {
     );
   });
 
-  it('is read as by a slow and exact model, whatever is sent', () => {
+  it('since is read as by a slow and exact model, whatever is sent', () => {
     const digits = fc.stringMatching(/^\d{0,14}$/);
     const numberLike = fc
       .tuple(
@@ -218,7 +218,7 @@ describe('since', () => {
     );
   });
 
-  it('is read as by the model near every bound', () => {
+  it('since is read as by the model near every bound', () => {
     for (const bound of [0n, OLDEST, NOW, NEWEST, 100_000_000_000n * SECOND]) {
       for (let distance = -3n; distance <= 3n; distance += 1n) {
         for (const text of [

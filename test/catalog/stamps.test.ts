@@ -1,60 +1,39 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, toRfc3339 } from '../../src/platform/time/micros.js';
-import { eventually } from '../support/eventually.js';
-import { addTitles } from '../support/titles.js';
+import { addTitles, databaseClock, emptyCatalogue, insertTitle, stampOf, writersWait } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR = 3_600_000_000n;
 
 describe('the stamps of the feed', () => {
-  const world = testWorld({ each: true });
+  const world = testWorld();
   let db: Knex;
 
-  beforeEach(() => {
+  beforeEach(async () => {
     ({ db } = world);
+    await emptyCatalogue(db);
   });
 
   async function stamps(): Promise<string[]> {
     return db('titles').orderBy('updated_at').pluck('updated_at');
   }
 
-  async function stampOf(svcId: string): Promise<bigint> {
-    const [stamp = ''] = await db('titles').where({ svc_id: svcId }).pluck<string[]>('updated_at');
-    return fromRfc3339(stamp);
-  }
-
-  async function clock(): Promise<bigint> {
-    const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
-    return fromRfc3339(rows[0].now);
-  }
-
   /** The clock's whole second, after which the next stamps are predictable. */
   async function wholeClock(): Promise<bigint> {
-    return ((await clock()) / 1_000_000n) * 1_000_000n;
+    return ((await databaseClock(db)) / 1_000_000n) * 1_000_000n;
   }
 
-  function insert(on: Knex, svcId: string): Promise<unknown> {
-    return on('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
-  }
-
-  async function waitingWriters(): Promise<number> {
-    const { rows } = await db.raw<{ rows: [{ n: number }] }>(
-      "select count(*) as n from pg_locks where locktype = 'advisory' and not granted",
-    );
-    return rows[0].n;
-  }
-
-  it('differ within one statement, and are close to its time', async () => {
-    const before = await clock();
+  it('stamps differ within one statement, and are close to its time', async () => {
+    const before = await databaseClock(db);
     await addTitles(db, 5_000);
-    const after = await clock();
+    const after = await databaseClock(db);
     const all = (await stamps()).map(fromRfc3339);
     assert.equal(new Set(all).size, 5_000);
     for (const stamp of all) assert.ok(before < stamp && stamp < after + 5_000n);
   });
 
-  it('never end in 0, however a row is written, so that as seconds they always have six decimals', async () => {
+  it('stamps never end in 0, however a row is written, so that as seconds they always have six decimals', async () => {
     const assertSixDecimals = async (count: number): Promise<void> => {
       const all = await stamps();
       assert.equal(all.length, count);
@@ -75,7 +54,7 @@ describe('the stamps of the feed', () => {
     assert.equal(await db('titles').whereRaw('created_at > updated_at').first(), undefined);
   });
 
-  it('are unique and follow the order of commits among concurrent writers', async () => {
+  it('stamps are unique and follow the order of commits among concurrent writers', async () => {
     const seen: string[] = [];
     const progress = { writing: true };
     // The reader polls like a follower: nothing may appear before its position.
@@ -95,7 +74,7 @@ describe('the stamps of the feed', () => {
       ['a', 'b', 'c', 'd'].map(async (writer) => {
         for (let i = 0; i < 20; i += 1) {
           await db.transaction(async (transaction) => {
-            await insert(transaction, `${writer}-${i}`);
+            await insertTitle(transaction, `${writer}-${i}`);
             if (i % 3 === 0) await addTitles(transaction, 5, `${writer}-${i}-more`);
             if (i % 5 === 0) await transaction.raw('select pg_sleep(0.002)');
           });
@@ -110,30 +89,30 @@ describe('the stamps of the feed', () => {
     assert.deepEqual(seen, all);
   });
 
-  it('are later for a writer that waits than for the writer before it', async () => {
+  it('stamps are later for a writer that waits than for the writer before it', async () => {
     const first = await db.transaction();
     const second = await db.transaction();
-    await insert(first, 'first');
-    const blocked = insert(second, 'second');
-    await eventually('the second writer waits', async () => (await waitingWriters()) === 1);
-    const whileWaiting = await clock();
-    await insert(first, 'last-of-first');
+    await insertTitle(first, 'first');
+    const blocked = insertTitle(second, 'second');
+    await writersWait(db);
+    const whileWaiting = await databaseClock(db);
+    await insertTitle(first, 'last-of-first');
     await first.commit();
     await blocked;
     await second.commit();
-    assert.ok((await stampOf('first')) < whileWaiting);
-    assert.ok((await stampOf('last-of-first')) < (await stampOf('second')));
-    assert.ok((await stampOf('second')) > whileWaiting);
+    assert.ok((await stampOf(db, 'first')) < whileWaiting);
+    assert.ok((await stampOf(db, 'last-of-first')) < (await stampOf(db, 'second')));
+    assert.ok((await stampOf(db, 'second')) > whileWaiting);
   });
 
-  it('make writers of every kind wait before they lock a row', async () => {
+  it('stamps make writers of every kind wait before they lock a row', async () => {
     await db('people').insert({ svc_id: 'p', name: 'P' });
-    await insert(db, 'there');
+    await insertTitle(db, 'there');
     const first = await db.transaction();
-    await insert(first, 'first');
+    await insertTitle(first, 'first');
     const writes: (() => Promise<unknown>)[] = [
       async () => db('titles').where({ svc_id: 'there' }).update({ title: 'New' }),
-      () => insert(db, 'new'),
+      () => insertTitle(db, 'new'),
       async () => {
         await db.raw(
           "insert into titles (svc_id, media_type, title) values ('there', 'movie', 'x') on conflict do nothing",
@@ -145,51 +124,51 @@ describe('the stamps of the feed', () => {
       async () => db('collections').insert({ svc_id: 'c', name: 'C' }),
     ];
     const blocked = writes.map((write) => write());
-    await eventually('all writers wait for the lock', async () => (await waitingWriters()) === blocked.length);
+    await writersWait(db, blocked.length);
     // None of them has locked the row that the first writer updates now.
     await first('titles').where({ svc_id: 'there' }).update({ title: 'First' });
     await first.commit();
     await Promise.all(blocked);
   });
 
-  it('stay close to the clock after a writer has rolled back', async () => {
-    await insert(db, 'a');
+  it('stamps stay close to the clock after a writer has rolled back', async () => {
+    await insertTitle(db, 'a');
     const rolledBack = await db.transaction();
     await addTitles(rolledBack, 100, 'gone');
     await rolledBack.rollback();
-    await insert(db, 'b');
+    await insertTitle(db, 'b');
     assert.equal((await stamps()).length, 2);
-    assert.ok((await stampOf('a')) < (await stampOf('b')));
-    assert.ok((await stampOf('b')) <= (await clock()));
+    assert.ok((await stampOf(db, 'a')) < (await stampOf(db, 'b')));
+    assert.ok((await stampOf(db, 'b')) <= (await databaseClock(db)));
   });
 
-  it('are never reused after a rollback', async () => {
+  it('stamps are never reused after a rollback', async () => {
     const ahead = (await wholeClock()) + HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     const rolledBack = await db.transaction();
-    await insert(rolledBack, 'gone');
+    await insertTitle(rolledBack, 'gone');
     const gone = await rolledBack('titles').pluck<string[]>('updated_at');
     await rolledBack.rollback();
-    await insert(db, 'kept');
+    await insertTitle(db, 'kept');
     assert.deepEqual(gone, [toRfc3339(ahead + 1n)]);
-    assert.equal(await stampOf('kept'), ahead + 2n);
+    assert.equal(await stampOf(db, 'kept'), ahead + 2n);
   });
 
-  it('increase by a microsecond while the clock is behind the last stamp', async () => {
+  it('stamps increase by a microsecond while the clock is behind the last stamp', async () => {
     const ahead = (await wholeClock()) + 2n * HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await addTitles(db, 3);
     await db('titles').where({ svc_id: 'title-0001' }).update({ title: 'New' });
     assert.deepEqual(await stamps(), [ahead + 2n, ahead + 3n, ahead + 4n].map(toRfc3339));
-    assert.equal(await stampOf('title-0001'), ahead + 4n);
+    assert.equal(await stampOf(db, 'title-0001'), ahead + 4n);
   });
 
-  it('follow the clock once it is past the last stamp', async () => {
-    const behind = (await clock()) - HOUR;
+  it('stamps follow the clock once it is past the last stamp', async () => {
+    const behind = (await databaseClock(db)) - HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(behind)]);
-    const before = await clock();
-    await insert(db, 'a');
-    const stamp = await stampOf('a');
-    assert.ok(before < stamp && stamp < (await clock()));
+    const before = await databaseClock(db);
+    await insertTitle(db, 'a');
+    const stamp = await stampOf(db, 'a');
+    assert.ok(before < stamp && stamp < (await databaseClock(db)));
   });
 });

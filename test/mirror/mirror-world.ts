@@ -13,7 +13,7 @@ import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startProgram, type Outcome, type RunningProgram } from '../support/program.js';
 import { runCommand, startCommand, type RunningCommand } from '../support/programs/command.js';
 import type { TestService } from '../support/service.js';
-import { removeTitles } from '../support/titles.js';
+import { emptyCatalogue } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 import { requireEqual } from './equality.js';
 import { startCopyHost, type CopyHost } from './publishing.js';
@@ -80,11 +80,7 @@ export function mirrorWorld(): MirrorWorld {
       "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name like 'catalog mirror%'",
     );
     await mirror.db.raw('drop schema if exists catalog_mirror cascade');
-    await removeTitles(service.db);
-    await repairCounts(service.db);
-    // Stamps never go back, also after a test that has moved the clock.
-    await service.db.raw("select setval('titles_last_stamp', 1)");
-    await service.db('catalog_feed').update({ beginning: 'epoch' });
+    await emptyCatalogue(service.db);
     host.files.clear();
     host.refusals.clear();
     host.requests.length = 0;

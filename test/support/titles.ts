@@ -1,6 +1,8 @@
 import type { Knex } from 'knex';
-import { toRfc3339, type Micros } from '../../src/platform/time/micros.js';
+import { repairCounts } from '../../src/catalog/counts.js';
+import { fromRfc3339, toRfc3339, type Micros } from '../../src/platform/time/micros.js';
 import type { Answer } from '../../src/contract.js';
+import { eventually } from './eventually.js';
 import { pastTriggers } from './postgres/past-triggers.js';
 import type { Reply } from './request.js';
 
@@ -17,6 +19,42 @@ export async function addTitles(db: Knex, count: number, prefix = 'title'): Prom
 /** Empties the titles, past the rule that they cannot be removed. The counts do not follow. */
 export async function removeTitles(db: Knex): Promise<void> {
   await pastTriggers(db, 'titles', (transaction) => transaction('titles').truncate());
+}
+
+/** Makes a catalogue as it was at first: empty, with a feed that was never restarted and stamps that start anew. */
+export async function emptyCatalogue(db: Knex): Promise<void> {
+  await removeTitles(db);
+  await db.raw('truncate people, collections');
+  await repairCounts(db);
+  await db.raw("select setval('titles_last_stamp', 1)");
+  await db('catalog_feed').insert({ beginning: 'epoch' }).onConflict('singleton').merge();
+}
+
+/** Adds one title, at the time that the database gives it. */
+export function insertTitle(db: Knex, svcId: string): Promise<unknown> {
+  return db('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' }).then();
+}
+
+export async function stampOf(db: Knex, svcId: string): Promise<Micros> {
+  const [stamp = ''] = await db('titles').where({ svc_id: svcId }).pluck<string[]>('updated_at');
+  return fromRfc3339(stamp);
+}
+
+/** The time of the database. */
+export async function databaseClock(db: Knex): Promise<Micros> {
+  const { rows } = await db.raw<{ rows: [{ now: string }] }>('select clock_timestamp() as now');
+  return fromRfc3339(rows[0].now);
+}
+
+/** Waits until so many writers wait for the one before them. */
+export async function writersWait(db: Knex, count = 1): Promise<void> {
+  await eventually(`${count} writers wait`, async () => {
+    const { rows } = await db.raw<{ rows: unknown[] }>(
+      `select from pg_locks where locktype = 'advisory' and not granted
+        and database = (select oid from pg_database where datname = current_database())`,
+    );
+    return rows.length === count;
+  });
 }
 
 /** Puts a title into the feed at a time of one's own, past the rule that the database sets it. */

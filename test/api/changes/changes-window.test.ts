@@ -9,7 +9,7 @@ import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { assertProblem } from '../../support/problem.js';
 import type { Reply, RequestOptions } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
-import { addTitleAt, addTitles, changesOf, removeTitles, titleIds } from '../../support/titles.js';
+import { addTitleAt, addTitles, changesOf, emptyCatalogue, removeTitles, titleIds } from '../../support/titles.js';
 
 const SECOND: Micros = 1_000_000n;
 const MINUTE = 60n * SECOND;
@@ -27,18 +27,15 @@ describe('positions of GET /api/v1/changes', () => {
   /** The service's clock, where a test sets it. */
   let now: Micros | undefined;
 
-  const start = (): Promise<TestService> => startService({ now: () => now ?? systemClock() });
-
   before(async () => {
-    service = await start();
+    service = await startService({ now: () => now ?? systemClock() });
   });
 
   after(() => service.stop());
 
   beforeEach(async () => {
     now = undefined;
-    await removeTitles(service.db);
-    await service.db.raw("select setval('titles_last_stamp', 0)");
+    await emptyCatalogue(service.db);
   });
 
   function send(since: Micros, options?: RequestOptions): Promise<Reply> {
@@ -188,12 +185,6 @@ describe('positions of GET /api/v1/changes', () => {
   });
 
   describe('after the feed was restarted', () => {
-    // The beginning of a feed never moves back.
-    beforeEach(async () => {
-      await service.stop();
-      service = await start();
-    });
-
     const restart = async (): Promise<Micros> => (await restartFeed(service.db)).start;
 
     it('every position from before is refused, wherever it lies', async () => {
