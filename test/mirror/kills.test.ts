@@ -29,7 +29,9 @@ function numbersOf(seed: number): () => number {
   };
 }
 
-describe('a mirror that is killed', () => {
+describe('a mirror that is killed', function () {
+  this.timeout(this.timeout() * LONG);
+
   const world = mirrorWorld();
   let writers: TitleWriter[] = [];
   let ahead = 0n;

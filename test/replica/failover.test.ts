@@ -4,6 +4,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import type { Dependency } from '../../src/platform/telemetry/health.js';
 import { openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { assertReadiness } from '../support/http/readiness.js';
@@ -18,8 +19,8 @@ import { testWorld } from '../support/world.js';
 /** Requests at once: more than a pool has connections, so that it opens all of them. */
 const MANY = 10;
 
-const DATABASE = ['database'];
-const ALL = ['database', 'redis', 'announcements'];
+const DATABASE: readonly Dependency[] = ['database'];
+const ALL: readonly Dependency[] = ['database', 'redis', 'announcements'];
 
 // In this order: DATABASE_URL leads to a standby and back, then the standby is promoted while the old primary lives.
 describe('a standby of the primary', () => {
@@ -80,7 +81,11 @@ describe('a standby of the primary', () => {
   }
 
   /** Waits until a server reports these components, and these of them as lost. */
-  async function assertReported({ url }: TestService, components: string[], lost: string[]): Promise<void> {
+  async function assertReported(
+    { url }: TestService,
+    components: readonly Dependency[],
+    lost: readonly Dependency[],
+  ): Promise<void> {
     await eventually('it is reported', async () => {
       await assertReadiness(url, components, lost);
       return true;

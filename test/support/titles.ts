@@ -46,15 +46,18 @@ export async function databaseClock(db: Knex): Promise<Micros> {
   return fromRfc3339(rows[0].now);
 }
 
-/** Waits until so many writers wait for the one before them. */
+/** @returns how many writers wait for the one before them */
+export async function waitingWriters(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    `select from pg_locks where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`,
+  );
+  return rows.length;
+}
+
+/** Waits until so many writers do. */
 export async function writersWait(db: Knex, count = 1): Promise<void> {
-  await eventually(`${count} writers wait`, async () => {
-    const { rows } = await db.raw<{ rows: unknown[] }>(
-      `select from pg_locks where locktype = 'advisory' and not granted
-        and database = (select oid from pg_database where datname = current_database())`,
-    );
-    return rows.length === count;
-  });
+  await eventually(`${count} writers wait`, async () => (await waitingWriters(db)) === count);
 }
 
 /** Puts a title into the feed at a time of one's own, past the rule that the database sets it. */

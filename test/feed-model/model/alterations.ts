@@ -63,7 +63,8 @@ async function replaceStamp(db: Knex, stamp: string): Promise<void> {
     -- The schema would refuse a tie before a follower could receive it.
     alter table public.titles drop constraint titles_updated_at_unique;
     create index on public.titles (updated_at);
-    create function public.broken_stamp() returns trigger language plpgsql as $$
+    -- The clock that a test may have installed counts.
+    create function public.broken_stamp() returns trigger language plpgsql set search_path = model, pg_catalog as $$
     begin
       if tg_op = 'UPDATE' then
         new.created_at := old.created_at;
@@ -77,13 +78,6 @@ async function replaceStamp(db: Knex, stamp: string): Promise<void> {
         new.created_at := new.updated_at;
       end if;
       return new;
-    end
-    $$;
-    do $$
-    begin
-      if to_regnamespace('model') is not null then
-        alter function public.broken_stamp() set search_path = model, pg_catalog;
-      end if;
     end
     $$;
     drop trigger stamp_inserted on public.titles;

@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createClient } from '../../../src/follower/client.js';
+import type { Knex } from 'knex';
+import { createClient, PositionRefused } from '../../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../../src/follower/follow.js';
 import { retryPolicy } from '../../../src/follower/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
-import { toMicros, type Mirror } from './mirror.js';
+import { readCatalogue, toMicros, type Mirror } from './mirror.js';
 
 /** A service and a key for it. */
 export interface FeedAddress {
@@ -16,6 +17,8 @@ export interface FeedAddress {
 
 export interface ModelFollower {
   readonly mirror: Mirror;
+  /** How often it had to take a fresh copy. */
+  readonly copies: number;
   /** Stops following, then follows once more until nothing is waiting. */
   finish(): Promise<void>;
 }
@@ -30,12 +33,9 @@ interface Pace {
 /** Short, to find out soon that a server is back. */
 const RETRY = { ...retryPolicy(false), firstMs: 10, longestMs: 200 };
 
-/** Bound on following once more at the end, in milliseconds. */
-const FINISH_MS = 20_000;
-
 function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { intervalMs, deliverMs }: Pace) {
   return {
-    readPage: createClient({ baseUrl: url, key, timeoutMs: 10_000 }),
+    readPage: createClient({ baseUrl: url, key }),
     since,
     intervalMs,
     store: async (page, from) => {
@@ -44,35 +44,73 @@ function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { 
       if (deliverMs !== undefined) await delay(deliverMs);
     },
     retryPolicy: RETRY,
+    signal: new AbortController().signal,
   } satisfies Partial<FollowOptions>;
 }
 
 /** Follows until nothing is waiting. @returns the new position @throws OperatorError when the service refuses the position */
-export function followOnce(
-  address: FeedAddress,
-  mirror: Mirror,
-  since: number,
-  options: Partial<FollowOptions> = {},
-): Promise<number> {
-  const signal = AbortSignal.timeout(FINISH_MS);
-  return follow({ ...optionsFor(address, mirror, since, { intervalMs: 0 }), once: true, signal, ...options });
+export function followOnce(address: FeedAddress, mirror: Mirror, since: number): Promise<number> {
+  return follow({ ...optionsFor(address, mirror, since, { intervalMs: 0 }), once: true });
 }
 
-/** Follows in this process. */
-export function startFollower(address: FeedAddress, mirror: Mirror, since: number, pace: Pace): ModelFollower {
+/** Follows in this process, and takes a fresh copy whenever the service demands one, as the guide describes. */
+export function startFollower(
+  service: FeedAddress & { readonly db: Knex },
+  mirror: Mirror,
+  start: number,
+  pace: Pace,
+): ModelFollower {
   const stop = new AbortController();
-  const following = follow({ ...optionsFor(address, mirror, since, pace), once: false, signal: stop.signal });
-  // Handled in finish().
-  following.catch(() => undefined);
+  let since = start;
+  let copies = 0;
+  const options = optionsFor(service, mirror, since, pace);
+
+  async function keep(more: Pick<FollowOptions, 'once'> & Partial<FollowOptions>): Promise<void> {
+    for (;;) {
+      try {
+        since = await follow({
+          ...options,
+          since,
+          async store(page, from) {
+            await options.store(page, from);
+            // Pages before a refusal count.
+            since = page.meta.next_since;
+          },
+          ...more,
+        });
+        return;
+      } catch (error) {
+        if (!(error instanceof PositionRefused)) {
+          mirror.report('failed', String(error));
+          return;
+        }
+        await recover(error);
+      }
+    }
+  }
+
+  async function recover({ code, oldestSince = 0 }: PositionRefused): Promise<void> {
+    if (code === 'invalid_since') {
+      // Between a loss and the restart of the feed, positions may be ahead of both the clock and the newest entry.
+      await delay(RETRY.firstMs);
+      return;
+    }
+    copies += 1;
+    since = oldestSince;
+    // The copy is made after its position is known.
+    mirror.begin(toMicros(since), await readCatalogue(service.db));
+  }
+
+  const following = keep({ once: false, signal: stop.signal });
   return {
     mirror,
+    get copies() {
+      return copies;
+    },
     async finish() {
-      try {
-        stop.abort();
-        await followOnce(address, mirror, await following);
-      } catch (error) {
-        mirror.report('failed', String(error));
-      }
+      stop.abort();
+      await following;
+      await keep({ once: true });
     },
   };
 }
@@ -102,6 +140,7 @@ export async function startProgramFollower(
   let program = start();
   return {
     mirror,
+    copies: 0,
     async kill() {
       program.child.kill('SIGKILL');
       apply((await program.ended).stdout);
@@ -111,10 +150,7 @@ export async function startProgramFollower(
     async finish() {
       program.child.kill('SIGTERM');
       const stopped = await program.ended;
-      const last = start('--once');
-      const timer = setTimeout(() => last.child.kill('SIGKILL'), FINISH_MS);
-      const finished = await last.ended;
-      clearTimeout(timer);
+      const finished = await start('--once').ended;
       for (const outcome of [stopped, finished]) {
         const { code, stdout, stderr } = outcome;
         apply(stdout);

@@ -32,6 +32,8 @@ export function toMicros(since: number): Micros {
 export class Mirror {
   readonly #copy = new Map<string, Entry>();
   readonly #violations: Violation[] = [];
+  #start: Micros;
+  #hasFullCopy: boolean;
   /** Entries after this one have not been delivered, except before a crash. */
   #last: Micros;
   entries = 0;
@@ -42,11 +44,20 @@ export class Mirror {
    */
   constructor(
     readonly name: string,
-    readonly start: Micros,
-    private readonly fullCopy?: readonly Entry[],
+    start: Micros,
+    fullCopy?: readonly Entry[],
   ) {
-    this.#last = start;
+    this.#start = this.#last = start;
+    this.#hasFullCopy = fullCopy !== undefined;
     for (const entry of fullCopy ?? []) this.#copy.set(entry.svc_id, entry);
+  }
+
+  /** Begins again from a position with a full copy. */
+  begin(start: Micros, fullCopy: readonly Entry[]): void {
+    this.#start = this.#last = start;
+    this.#hasFullCopy = true;
+    this.#copy.clear();
+    for (const entry of fullCopy) this.#copy.set(entry.svc_id, entry);
   }
 
   get violations(): readonly Violation[] {
@@ -107,7 +118,7 @@ export class Mirror {
       const mine = left.get(row.svc_id);
       left.delete(row.svc_id);
       // A follower without a full copy lacks what has not changed since it began.
-      if (this.fullCopy === undefined && fromRfc3339(row.updated_at) <= this.start) continue;
+      if (!this.#hasFullCopy && fromRfc3339(row.updated_at) <= this.#start) continue;
       if (!isSame(row, mine)) {
         this.report('lost', `${row.svc_id} of ${row.updated_at}${mine ? `, has that of ${mine.updated_at}` : ''}`);
       }

@@ -36,7 +36,7 @@ export interface PlanSize {
   readonly cuts: boolean;
 }
 
-/** The size of a run in `make test`. The controls show that it suffices to find a broken feed. */
+/** The size of a run in `make test`. A control in test/lab shows that it suffices to find a broken feed. */
 export const SHORT: PlanSize = { writers: 6, transactions: 8, longestHoldMs: 100, bulkRows: 300, cuts: false };
 
 /** Ids that exist from the beginning, and that all writers write to. */

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import { verifyCounts } from '../../../src/catalog/counts.js';
-import { LONG } from '../../support/chance.js';
 import { eventually } from '../../support/eventually.js';
 import {
   startFollower,
@@ -9,7 +8,7 @@ import {
   type ModelFollower,
   type ProgramFollower,
 } from './follower.js';
-import { Mirror, toMicros, type Violation } from './mirror.js';
+import { Mirror, readCatalogue, toMicros, type Violation } from './mirror.js';
 import { planWriters, SHARED_IDS, type PlanSize } from './plan.js';
 import { runWriter, type Tally } from './writer.js';
 
@@ -19,12 +18,13 @@ export interface ModelCatalogue extends FeedAddress {
   readonly db: Knex;
 }
 
-/** Something that goes wrong after a share of all transactions, from 0 to 1. */
-export type Disturbance = readonly [after: number, act: (program?: ProgramFollower) => Promise<unknown>];
+/** Something that goes wrong. */
+export type Disturbance = (program?: ProgramFollower) => Promise<unknown>;
 
 export interface ModelOptions {
   readonly seed: number;
   readonly size: PlanSize;
+  /** Spread evenly over the run. */
   readonly disturbances?: readonly Disturbance[];
   /** Whether one more follower is a process of its own, which disturbances can kill. */
   readonly hasProgram?: boolean;
@@ -40,22 +40,21 @@ export interface ModelRun {
   readonly tally: Tally;
   /** The number of entries that each follower received. */
   readonly delivered: Readonly<Record<string, number>>;
+  /** How often each follower had to take a fresh copy. */
+  readonly copies: readonly number[];
 }
 
 /** Nearly the whole window of the feed, in seconds. */
 const LONG_AGO = 30 * 86_400 - 600;
 
 /** How long before its full copy a follower begins, in seconds: longer than a transaction of the model holds the lock. */
-const COPY_MARGIN = 4;
-
-/** Bound on a run, in milliseconds. */
-const LONGEST_RUN_MS = 50_000 * LONG;
+const COPY_MARGIN = 60;
 
 /** Runs writers and followers at the same time, and checks at the end that every follower has the whole catalogue. */
 export async function runModel(catalogue: ModelCatalogue, options: ModelOptions): Promise<ModelRun> {
   const { db, databaseUrl } = catalogue;
+  const { before, disturbances = [] } = options;
   const begin = Math.floor(Date.now() / 1000) - 10;
-  const deadline = Date.now() + LONGEST_RUN_MS;
   await db('titles').insert(SHARED_IDS.map((id) => ({ svc_id: id, media_type: 'movie', title: 'At first' })));
 
   const follower = (name: string, since: number, pace: Parameters<typeof startFollower>[3]): ModelFollower =>
@@ -74,20 +73,23 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
   const done = (): number => tally.committed + tally.rolledBack + tally.conflicted + tally.lost;
   const plans = planWriters(options.seed, options.size);
   const total = plans.reduce((sum, { length }) => sum + length, 0);
+  let isWriting = true;
+  const writers = Promise.all(
+    plans.map((transactions, index) => runWriter({ name: `w${index}`, databaseUrl, transactions, tally, before })),
+  ).finally(() => (isWriting = false));
   const share = (part: number): Promise<unknown> =>
-    eventually(`${part} of all transactions are over`, () => done() >= part * total, deadline - Date.now());
+    eventually(`${part} of all transactions are over`, () => done() >= part * total || !isWriting, Infinity);
 
   // One after the other, because a server that starts while PostgreSQL restarts would give up.
   const disturb = async (): Promise<void> => {
-    for (const [after, act] of options.disturbances ?? []) {
-      await share(after);
+    for (const [index, act] of disturbances.entries()) {
+      await share((index + 1) / (disturbances.length + 1));
       await act(program);
     }
   };
 
-  const { before } = options;
   const outcomes = await Promise.allSettled([
-    ...plans.map((transactions, index) => runWriter({ name: `w${index}`, databaseUrl, transactions, tally, before })),
+    writers,
     disturb(),
     share(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry of its copy', 0))),
     share(0.6).then(async () => followers.push(await startLate(catalogue, 'from before its copy', COPY_MARGIN))),
@@ -105,6 +107,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
     ],
     tally,
     delivered: Object.fromEntries(followers.map(({ mirror }) => [mirror.name, mirror.entries])),
+    copies: followers.map(({ copies }) => copies),
   };
 }
 
@@ -120,8 +123,7 @@ async function startLate(catalogue: ModelCatalogue, name: string, margin: number
     );
     // With all digits: before a whole second, the feed repeats what a rounded position may have skipped.
     const start = margin === 0 ? Number(rows[0].newest) : Math.floor(Date.now() / 1000) - margin + 0.000001;
-    const all = await db('titles').select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
-    return { since: start, copy: all as ConstructorParameters<typeof Mirror>[2] };
+    return { since: start, copy: await readCatalogue(db) };
   });
   return startFollower(catalogue, new Mirror(name, toMicros(since), copy), since, { intervalMs: 100 });
 }
