@@ -38,7 +38,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench lab soak screenshots screen-reader mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots screen-reader mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -54,8 +54,8 @@ test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target 
 	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
 	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) \
-	  'test/{package,shared,feed-model,site,cli,outages,sdk,soak}/**/*.test.ts' \
-	  'test/!(package|shared|feed-model|site|cli|outages|sdk|soak)/**/*.test.ts'
+	  'test/{package,shared,feed-model,site,cli,outages,sdk}/**/*.test.ts' \
+	  'test/!(package|shared|feed-model|site|cli|outages|sdk)/**/*.test.ts'
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
@@ -88,11 +88,8 @@ bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes,
 	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
 
 # One file at a time: each measures the machine.
-lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, drains, long runs of models; MATCH selects tests, LONG=n lengthens runs
+lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, drains, long runs of models, a soak of MINUTES (5); MATCH selects tests, LONG=n lengthens runs
 	@exec $(BIN)/mocha $(if $(MATCH),--grep '$(MATCH)') 'test/lab/**/*.lab.ts'
-
-soak: $(BUILT) programs ## Run servers under load with a fault every two minutes and check all that happened; MINUTES (30), RATE and SEED
-	@exec node --import tsx test/soak/run.ts
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
 	@exec node --import tsx test/site/screenshots.ts

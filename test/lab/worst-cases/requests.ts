@@ -1,4 +1,4 @@
-import { generateApiKey } from '../../src/keys/api-key.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
 
 /** The most that Node accepts of a target and of names and values of header fields together, in bytes. */
 const MOST_BYTES = 16 * 1024;

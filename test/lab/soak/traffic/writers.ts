@@ -9,11 +9,10 @@ const LARGEST = 450;
 /** Every so many transactions one is large. */
 const LARGE_EVERY = 40;
 
+const PAUSE_MS = 400;
+
 /** Writes titles, one transaction after the other, until the signal. */
-export async function writeTitles(
-  db: Knex,
-  { history, pauseMs, signal }: { history: History; pauseMs: number; signal: AbortSignal },
-): Promise<void> {
+export async function writeTitles(db: Knex, history: History, signal: AbortSignal): Promise<void> {
   for (let turn = 1; !signal.aborted; turn += 1) {
     const count = turn % LARGE_EVERY === 0 ? LARGEST : 1 + Math.floor(Math.random() * 4);
     const first = Math.floor(Math.random() * IDS);
@@ -21,7 +20,7 @@ export async function writeTitles(
     // What fails may have been committed.
     const titles = await write(db, first, count).catch(() => []);
     history.record({ kind: 'commit', titles, start, end: history.now() });
-    await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+    await delay(PAUSE_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
   }
 }
 

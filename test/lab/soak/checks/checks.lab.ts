@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { toRfc3339 } from '../../../src/platform/time/micros.js';
-import { toMicros } from '../../feed-model/model/mirror.js';
+import { toRfc3339 } from '../../../../src/platform/time/micros.js';
+import { toMicros } from '../../../feed-model/model/mirror.js';
 import type { Call, DeveloperChange, FaultRecord, HistoryEvent, KeyChange, MirrorStep, Title } from '../history.js';
 import type { Check } from './check.js';
 import { flatCheck } from './flat.js';
@@ -70,7 +70,7 @@ const PLAN: HistoryEvent = { kind: 'plan', plan: 'limited', perMinute: 2, start:
 
 /** A served call of a key with a limit. @param resetSeconds - until the end of its minute */
 const counted = (time: number, resetSeconds: number): Call =>
-  call([time, time + 1], 200, { plan: 'limited', minute: { remaining: 0, resetSeconds } });
+  call([time, time + 1], 200, { plan: 'limited', resetSeconds });
 
 const change = (part: string, state: 'lost' | 'back', time: number, pid = 7): HistoryEvent => ({
   kind: 'change',
@@ -275,11 +275,11 @@ const TABLE: readonly {
 describe('the checks of a recorded history', () => {
   for (const { check, fine, bugs } of TABLE) {
     it(`no violation is found in a correct history: ${check.promise}`, () => {
-      assert.deepEqual(check.judge(() => fine).violations, []);
+      assert.deepEqual(check.judge(fine).violations, []);
     });
     for (const [what, history, says] of bugs) {
       it(`${what} is found in a history`, () => {
-        const { violations } = check.judge(() => history);
+        const { violations } = check.judge(history);
         assert.ok(
           violations.some((violation) => says.test(violation)),
           JSON.stringify(violations),

@@ -1,4 +1,4 @@
-import { median } from '../../bench/measure.js';
+import { median } from '../../../bench/measure.js';
 import { at, type Check } from './check.js';
 
 /** What a figure may grow by from the end of its warm-up to the end of the run. */
@@ -26,7 +26,7 @@ export const flatCheck: Check = {
   promise: 'Memory, open descriptors and connections stay flat after the warm-up.',
   judge(history) {
     const all = new Map<string, Series>();
-    for (const event of history()) {
+    for (const event of history) {
       if (event.kind !== 'sample') continue;
       for (const [figure, value] of Object.entries(event.figures)) {
         const id = `${figure} of ${event.subject}`;

@@ -27,15 +27,16 @@ export const limitsCheck: Check = {
     const resets: number[] = [];
     const violations: string[] = [];
     let served = 0;
-    for (const event of history()) {
+    for (const event of history) {
       if (event.kind === 'plan') limits.set(event.plan, event.perMinute);
       if (startsCounting(event)) resets.push(event.start);
       if (event.kind !== 'call' || !SERVED.has(event.status)) continue;
       const limit = limits.get(event.plan);
       if (limit === undefined) continue;
       served += 1;
-      if (event.minute === undefined) violations.push(`The call at ${at(event.start)} was served without its limits.`);
-      else add(windows, event, event.minute.resetSeconds, limit);
+      if (event.resetSeconds === undefined)
+        violations.push(`The call at ${at(event.start)} was served without its limits.`);
+      else add(windows, event, event.resetSeconds, limit);
     }
     for (const window of windows) {
       const anew = resets.filter((time) => isWithin(window, time)).length;

@@ -1,15 +1,9 @@
-import type { Call, Change, Failure, FaultRecord, HistoryEvent, Sample } from '../history.js';
+import type { Call, Change, Failure, FaultRecord, HistoryEvent } from '../history.js';
 import { at, type Check } from './check.js';
 
 /** The part of all requests outside of faults that may get 503, and a number that is always tolerated. */
 const MOST_UNAVAILABLE = 0.001;
 const FEW_REQUESTS = 3;
-
-/** The subject of samples of the whole machine. Their `load` is the number of processes that want each core. */
-export const MACHINE = 'machine';
-
-/** With a higher load than this for each core, the deadlines of requests say nothing about the service. */
-const BUSY = 2;
 
 /** For messages. */
 const NAMES: Readonly<Record<Failure, string>> = { unavailable: 'got 503', broken: 'got no whole answer' };
@@ -18,46 +12,42 @@ const NAMES: Readonly<Record<Failure, string>> = { unavailable: 'got 503', broke
 export const healingCheck: Check = {
   promise: 'Requests fail only as a fault allows, and all is well again within its bound.',
   judge(history) {
-    const loads = [...history()].filter((event) => event.kind === 'sample' && event.subject === MACHINE) as Sample[];
-    const loadAt = (time: number): number => loads.findLast(({ start }) => start <= time)?.figures.load ?? 0;
-    const faults = [...history()]
-      .filter((event) => event.kind === 'fault')
-      .map((fault) => ({ ...fault, boundMs: fault.boundMs * Math.max(1, loadAt(fault.end)) }));
-    const begin = [...history()].find(({ kind }) => kind === 'begin')?.start ?? 0;
+    const faults = history.filter((event) => event.kind === 'fault');
+    const begin = history.find(({ kind }) => kind === 'begin')?.start ?? 0;
     const violations: string[] = [];
     const outside: string[] = [];
-    const counts = { requests: 0, excused: 0, busy: 0 };
-    for (const event of history()) {
+    const counts = { requests: 0, excused: 0 };
+    for (const event of history) {
       if ((event.kind !== 'call' && event.kind !== 'view') || event.start < begin) continue;
       counts.requests += 1;
       const failure = failureOf(event);
       if (failure === undefined) continue;
       const sentence = `The request for ${event.path} at ${at(event.start)}`;
       if (failure === 'wrong') violations.push(`${sentence} got ${event.status}.`);
-      else if (faults.some((fault) => isExcused(event, failure, fault))) counts.excused += 1;
-      else if (failure === 'unavailable' && loadAt(event.end) > BUSY) counts.busy += 1;
+      else if (faults.some((fault) => fault.allows.includes(failure) && isNear(event, fault))) counts.excused += 1;
       else (failure === 'unavailable' ? outside : violations).push(`${sentence} ${NAMES[failure]} outside of faults.`);
     }
     if (outside.length > Math.max(FEW_REQUESTS, counts.requests * MOST_UNAVAILABLE)) violations.push(...outside);
-    violations.push(...unhealed(history(), faults));
+    violations.push(...unhealed(history, faults));
     return {
       judged:
         `${faults.length} faults; ${counts.requests} requests: ${counts.excused} failed during faults, ` +
-        `${outside.length} at other times, ${counts.busy} got 503 on a machine too busy to judge`,
+        `${outside.length} at other times`,
       violations,
     };
   },
 };
 
 /** How a request failed; `wrong` for what nothing excuses. */
-export function failureOf({ status }: Pick<Call, 'status'>): Failure | 'wrong' | undefined {
+function failureOf({ status }: Pick<Call, 'status'>): Failure | 'wrong' | undefined {
   if (status === 503) return 'unavailable';
   if (status === 0) return 'broken';
   return status >= 500 ? 'wrong' : undefined;
 }
 
-function isExcused({ start, end }: Pick<Call, 'start' | 'end'>, failure: Failure, fault: FaultRecord): boolean {
-  return fault.allows.includes(failure) && end > fault.start && start < fault.end + fault.boundMs;
+/** Whether a request was under way during a fault, or until all must be well again. */
+function isNear({ start, end }: Pick<Call, 'start' | 'end'>, fault: FaultRecord): boolean {
+  return end > fault.start && start < fault.end + fault.boundMs;
 }
 
 /** Bound on a loss that no fault explains: a server may lose Redis for a moment because the machine is busy. */
@@ -88,4 +78,17 @@ function unhealed(events: Iterable<HistoryEvent>, faults: readonly FaultRecord[]
   }
   for (const loss of lost.values()) end(loss, now);
   return violations;
+}
+
+/** @returns a line for each fault: what clients saw of it */
+export function tellFaults(history: readonly HistoryEvent[]): string[] {
+  return history.flatMap((fault) => {
+    if (fault.kind !== 'fault') return [];
+    const failed = history.filter(
+      (event) =>
+        (event.kind === 'call' || event.kind === 'view') && failureOf(event) !== undefined && isNear(event, fault),
+    );
+    const last = Math.max(0, ...failed.map(({ end }) => end - fault.end));
+    return `${at(fault.start)} ${fault.name}: ${failed.length} requests failed, the last one ${at(last)} after its end`;
+  });
 }

@@ -12,8 +12,7 @@ export interface Verdict {
 export interface Check {
   /** As a sentence. */
   readonly promise: string;
-  /** @param history - reads the history from its beginning */
-  judge(history: () => Iterable<HistoryEvent>): Verdict;
+  readonly judge: (history: readonly HistoryEvent[]) => Verdict;
 }
 
 /** Formats a time of a history. */

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { send, type Reply } from '../../support/request.js';
-import type { Visitor } from '../../support/http/visitor.js';
+import { send, type Reply } from '../../../support/request.js';
+import type { Visitor } from '../../../support/http/visitor.js';
 import { LIMITED, TITLES } from '../deployment.js';
 import type { History } from '../history.js';
 import type { Keyring, KnownKey } from './keys.js';
@@ -13,12 +13,13 @@ const LANES = 16;
 const WITH_ENDED_KEY = 0.08;
 const WITH_LIMIT = 0.1;
 
-const MINUTE = /"minute";r=(-?\d+);t=(\d+)/;
+const MINUTE = /"minute";r=\d+;t=(\d+)/;
+
+const PAGES_PAUSE_MS = 700;
 
 /** Clients of the API: many calls on few connections, each with a key that works, has ended or has a limit. */
 export class Calls {
-  /** Calls that were answered, and those of them since the last failure. */
-  count = 0;
+  /** Calls that were answered since the last failure. */
   inARow = 0;
   #addresses = 0;
   #etag = '';
@@ -31,7 +32,7 @@ export class Calls {
     private readonly history: History,
   ) {}
 
-  /** Begins to call. @param rate - calls a second; Infinity for as many as are answered */
+  /** Begins to call. @param rate - calls a second */
   start(rate: number): void {
     const pauseMs = (LANES / rate) * 1000;
     this.#lanes = Array.from({ length: LANES }, () => this.#lane(pauseMs));
@@ -63,7 +64,6 @@ export class Calls {
       () => ({ status: 0, minute: null, etag: undefined }),
     );
     this.#etag = etag ?? this.#etag;
-    this.count += 1;
     this.inARow = status === 0 || status >= 500 ? 0 : this.inARow + 1;
     history.record({
       kind: 'call',
@@ -72,8 +72,7 @@ export class Calls {
       plan: key.plan,
       path: path.replace(/\?.*/, ''),
       status,
-      ...(key.plan === LIMITED &&
-        minute !== null && { minute: { remaining: Number(minute[1]), resetSeconds: Number(minute[2]) } }),
+      ...(key.plan === LIMITED && minute !== null && { resetSeconds: Number(minute[1]) }),
       start,
       end: history.now(),
     });
@@ -105,14 +104,15 @@ export class Calls {
 export async function viewPages(
   visitor: Visitor,
   pages: readonly string[],
-  { history, pauseMs, signal }: { history: History; pauseMs: number; signal: AbortSignal },
+  history: History,
+  signal: AbortSignal,
 ): Promise<void> {
   for (let turn = 0; !signal.aborted; turn += 1) {
     const path = pages[turn % pages.length] ?? '/';
     const start = history.now();
     const status = await visitor.get(path).then(statusOf, () => 0);
     history.record({ kind: 'view', path, status, start, end: history.now() });
-    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    await delay(PAGES_PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 

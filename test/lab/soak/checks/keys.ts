@@ -36,7 +36,7 @@ export const keysCheck: Check = {
   judge(history) {
     const keys = new Map<string, Certainty>();
     const developers = new Map<number, Certainty>();
-    for (const event of history()) {
+    for (const event of history) {
       if (event.kind === 'key') certaintyOf(keys, event.key, () => new Certainty()).apply(event, event.act === 'end');
       if (event.kind === 'developer') {
         certaintyOf(developers, event.developer, activeFromTheBeginning).apply(event, event.act === 'suspend');
@@ -44,7 +44,7 @@ export const keysCheck: Check = {
     }
     const violations: string[] = [];
     const counts = { accepted: 0, refused: 0, unsure: 0 };
-    for (const call of history()) {
+    for (const call of history) {
       if (call.kind !== 'call' || !TELLING.has(call.status)) continue;
       const key = keys.get(call.key);
       const developer = certaintyOf(developers, call.developer, activeFromTheBeginning);

@@ -1,6 +1,5 @@
-import { closeSync, openSync, readSync, writeSync } from 'node:fs';
-import { StringDecoder } from 'node:string_decoder';
-import type { ChangesPage } from '../../src/follower/client.js';
+import { writeFile } from 'node:fs/promises';
+import type { ChangesPage } from '../../../src/follower/client.js';
 
 /** Times are in milliseconds since the run began. What takes no time has the same start and end. */
 interface Timed {
@@ -9,7 +8,7 @@ interface Timed {
 }
 
 /** What a change of a key or a developer came to. After a failure, it is unknown whether it was made. */
-type Outcome = 'immediate' | 'within moments' | 'unknown';
+export type Outcome = 'immediate' | 'within moments' | 'unknown';
 
 /** A request to the API. */
 export interface Call extends Timed {
@@ -21,8 +20,8 @@ export interface Call extends Timed {
   readonly path: string;
   /** 0 without a whole answer of the service. */
   readonly status: number;
-  /** What is left of the minute, and seconds until it ends; for plans with a limit only. */
-  readonly minute?: { readonly remaining: number; readonly resetSeconds: number };
+  /** Seconds until the minute ends; for plans with a limit only. */
+  readonly resetSeconds?: number;
 }
 
 /** A request for a page for people. */
@@ -82,7 +81,7 @@ export interface FaultRecord extends Timed {
   readonly forgetsCounts: boolean;
 }
 
-/** What a server logged about a part of its own or about a dependency. */
+/** What a server logged about a dependency. */
 export interface Change extends Timed {
   readonly kind: 'change';
   readonly pid: number;
@@ -91,14 +90,14 @@ export interface Change extends Timed {
 }
 
 /** What a process or a server takes, at one moment. */
-export interface Sample extends Timed {
+interface Sample extends Timed {
   readonly kind: 'sample';
   readonly subject: string;
   readonly figures: Readonly<Record<string, number>>;
 }
 
 export type HistoryEvent =
-  | (Timed & { readonly kind: 'begin'; readonly at: string; readonly seed: number; readonly rate: number })
+  | (Timed & { readonly kind: 'begin'; readonly at: string; readonly seed: number })
   | (Timed & { readonly kind: 'plan'; readonly plan: string; readonly perMinute: number })
   | (Timed & { readonly kind: 'catalogue'; readonly titles: readonly Title[] })
   | Call
@@ -111,19 +110,11 @@ export type HistoryEvent =
   | Change
   | Sample;
 
-/** Lines are written together, in characters. */
-const BLOCK = 1 << 16;
-
-/** Everything that happened in a run, one JSON document a line, in the order in which it ended. */
+/** Everything that happened in a run, in the order in which it ended. */
 export class History {
+  readonly events: HistoryEvent[] = [];
   readonly #begin = performance.now();
   readonly #beginDate = Date.now();
-  readonly #descriptor: number;
-  #lines = '';
-
-  constructor(readonly file: string) {
-    this.#descriptor = openSync(file, 'w');
-  }
 
   /** Milliseconds since the run began. */
   now(): number {
@@ -136,8 +127,7 @@ export class History {
   }
 
   record(event: HistoryEvent): void {
-    this.#lines += `${JSON.stringify(event)}\n`;
-    if (this.#lines.length > BLOCK) this.#flush();
+    this.events.push(event);
   }
 
   /** Records what is true from now on. */
@@ -146,32 +136,10 @@ export class History {
     this.record({ ...event, start: now, end: now });
   }
 
-  close(): void {
-    this.#flush();
-    closeSync(this.#descriptor);
-  }
-
-  #flush(): void {
-    writeSync(this.#descriptor, this.#lines);
-    this.#lines = '';
+  /** Writes one JSON document a line. */
+  async save(file: string): Promise<void> {
+    await writeFile(file, this.events.map((event) => `${JSON.stringify(event)}\n`).join(''));
   }
 }
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
-
-/** Reads a history line by line: that of half an hour does not fit into memory. */
-export function* readHistory(file: string): Generator<HistoryEvent> {
-  const descriptor = openSync(file, 'r');
-  try {
-    const decoder = new StringDecoder('utf8');
-    const buffer = Buffer.alloc(1 << 20);
-    let rest = '';
-    for (let size = readSync(descriptor, buffer); size > 0; size = readSync(descriptor, buffer)) {
-      const lines = (rest + decoder.write(buffer.subarray(0, size))).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) yield JSON.parse(line) as HistoryEvent;
-    }
-  } finally {
-    closeSync(descriptor);
-  }
-}

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createKey } from '../../../src/keys/keys.js';
-import { newKey } from '../../support/deployments/deployment.js';
-import { runCommand } from '../../support/programs/command.js';
+import { createKey } from '../../../../src/keys/keys.js';
+import { newKey } from '../../../support/deployments/deployment.js';
+import { runCommand } from '../../../support/programs/command.js';
 import { LIMITED, UNLIMITED, type Deployment } from '../deployment.js';
-import type { DeveloperChange, History, KeyChange } from '../history.js';
+import type { DeveloperChange, History, KeyChange, Outcome } from '../history.js';
 import { any } from './calls.js';
 
 /** A key that calls are made with. */
@@ -20,10 +20,9 @@ const KEYS_EACH = 2;
 /** Keys that have ended and that are still tried, the newest ones. */
 const MOST_ENDED = 40;
 
-/** Calls with a key right after a change of it. */
+/** Calls with a key right after a change of it, and the pause after them in milliseconds. */
 const CALLS_AFTER_CHANGE = 3;
-
-type Outcome = KeyChange['outcome'];
+const PAUSE_MS = 900;
 
 /** The keys of a run, and the operator who creates, rolls, revokes, suspends and reinstates them by commands. */
 export class Keyring {
@@ -62,11 +61,11 @@ export class Keyring {
   }
 
   /** Changes one key or developer after the other. @param call - calls with a key whose state has just changed */
-  async churn(pauseMs: number, call: (key: KnownKey) => Promise<void>, signal: AbortSignal): Promise<void> {
+  async churn(call: (key: KnownKey) => Promise<void>, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const changed = await this.#changeOne();
       if (changed) await Promise.all(Array.from({ length: CALLS_AFTER_CHANGE }, () => call(changed)));
-      await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+      await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
@@ -85,14 +84,8 @@ export class Keyring {
   }
 
   async #create(developer: number): Promise<KnownKey | undefined> {
-    const { document, ...change } = await this.#run(
-      'keys',
-      'create',
-      '--developer',
-      String(developer),
-      '--plan',
-      UNLIMITED,
-    );
+    const create = ['keys', 'create', '--developer', String(developer), '--plan', UNLIMITED];
+    const { document, ...change } = await this.#run(...create);
     return document && this.#noteNew(document, developer, change);
   }
 

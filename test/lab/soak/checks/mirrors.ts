@@ -1,5 +1,5 @@
-import { fromRfc3339, type Micros } from '../../../src/platform/time/micros.js';
-import { Mirror, toMicros } from '../../feed-model/model/mirror.js';
+import { fromRfc3339, type Micros } from '../../../../src/platform/time/micros.js';
+import { Mirror, toMicros } from '../../../feed-model/model/mirror.js';
 import type { MirrorStep, Title } from '../history.js';
 import type { Check } from './check.js';
 
@@ -12,7 +12,7 @@ export const mirrorsCheck: Check = {
     const committed = new Map<string, Micros>();
     let commits = 0;
     let catalogue: readonly Title[] | undefined;
-    for (const event of history()) {
+    for (const event of history) {
       if (event.kind === 'mirror') apply(mirrors, event);
       if (event.kind === 'catalogue') catalogue = event.titles;
       if (event.kind === 'commit') {
