@@ -10,7 +10,8 @@ const levels = [
   { name: 'embedded-postgres', path: '^src/embedded-postgres/' },
   { name: 'platform', path: '^src/platform/(postgres|redis|telemetry|process)/' },
   { name: 'events', path: '^src/events/' },
-  { name: 'domain', path: '^src/(keys|catalog|developers|limits|accounts|usage|notices)/' },
+  { name: 'limits', path: '^src/limits/' },
+  { name: 'domain', path: '^src/(keys|catalog|developers|accounts|usage|notices)/' },
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/http/' },
@@ -22,7 +23,7 @@ const levels = [
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 
-const domains = ['keys', 'catalog', 'developers', 'limits', 'accounts', 'usage', 'notices'];
+const domains = ['keys', 'catalog', 'developers', 'accounts', 'usage', 'notices'];
 
 const entryPoint = '^src/cli[.]ts$';
 const packageNamed = (names) => `(^|/node_modules/|^node_modules/)(@types/)?(${names})(/|$)`;

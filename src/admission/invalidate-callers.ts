@@ -5,6 +5,11 @@ import { publishTimeline, renewEpoch } from './epoch.js';
 /** When a change of a key applies on every server: from the next request, or within moments, once it is announced. */
 export type Propagation = 'immediate' | 'eventual';
 
+/** @returns when a change applies, as the end of a sentence */
+export function applies(propagation: Propagation): string {
+  return propagation === 'immediate' ? 'from the next request' : 'within moments';
+}
+
 /**
  * Ends a change of keys, developers or plans. Call it after the commit, and before the change is reported as done.
  *
@@ -14,17 +19,20 @@ export type Propagation = 'immediate' | 'eventual';
  */
 export type EndChange = (isChanged: boolean) => Promise<Propagation>;
 
-/**
- * Begins a change of keys, developers or plans: from here on, the replacement of the primary is noticed.
- *
- * @param redis - undefined for a server without one, which assumes that it shares its database with no server that has one
- */
-export function beginChange(redis: RedisLink | undefined, fence: Fence): EndChange {
+/** Announces a change in the Redis that servers share. @returns whether that was possible */
+export type Announce = (publish: (redis: RedisLink) => Promise<unknown>) => Promise<boolean>;
+
+/** Begins a change of keys, developers or plans: from here on, the replacement of the primary is noticed. */
+export function beginChange(announce: Announce, fence: Fence): EndChange {
   const timeline = fence.newest;
   return async (isChanged) => {
-    const end = isChanged ? renewEpoch : publishTimeline;
-    const isDone = redis === undefined || (await ifAvailable(end(redis, fence))) !== undefined;
+    const isDone = await announce((redis) => (isChanged ? renewEpoch : publishTimeline)(redis, fence));
     fence.confirm(timeline);
     return isDone ? 'immediate' : 'eventual';
   };
+}
+
+/** @param redis - undefined for a server without one, which assumes that it shares its database with no server that has one */
+export function announceIn(redis: RedisLink | undefined): Announce {
+  return async (publish) => redis === undefined || (await ifAvailable(publish(redis))) !== undefined;
 }

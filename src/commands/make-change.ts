@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
+import type { Announce } from '../admission/invalidate-callers.js';
 import { OperatorError } from '../errors.js';
-import type { Fence } from '../platform/postgres/fence.js';
 import type { CommandContext } from './context.js';
 
 /** A change that a command has made. */
@@ -8,7 +8,7 @@ interface Change<T> {
   /** What the change returned. */
   readonly result: T;
   /** When it applies on every server, in words. */
-  readonly applies: 'from the next request' | 'within moments';
+  readonly applies: string;
 }
 
 /** For changes of what servers read anew for each request: no cached callers need to be dropped. */
@@ -28,33 +28,39 @@ export function makeChange<T>(
   { invalidates }: { readonly invalidates: boolean } = { invalidates: true },
 ): Promise<Change<T>> {
   return context.withDatabase(async (db, fence) => {
+    const [{ applies, beginChange }, { DatabaseSuperseded }] = await Promise.all([
+      import('../admission/invalidate-callers.js'),
+      import('../platform/postgres/fence.js'),
+    ]);
     const timeline = fence.newest;
+    let obstacle: string | undefined;
+    const announce: Announce = async (publish) => {
+      obstacle = await reachServers(context, publish);
+      return obstacle === undefined;
+    };
+    const endChange = beginChange(announce, fence);
     const result = await act(db);
-    const obstacle = await reachServers(context, fence, invalidates);
-    if (fence.newest !== timeline) throw superseded(timeline?.number, fence.newest?.number);
+    const propagation = await endChange(invalidates).catch((error: unknown) => {
+      throw error instanceof DatabaseSuperseded ? superseded(timeline?.number, error.newest) : error;
+    });
     if (invalidates && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
-    return { result, applies: obstacle === undefined ? 'from the next request' : 'within moments' };
+    return { result, applies: applies(propagation) };
   });
 }
 
 /**
- * Sets a new epoch, or publishes the timeline of the database. Without Redis the change still applies, within moments.
+ * Publishes a change. Without Redis it still applies, within moments.
  *
  * @returns why the servers could not be reached; undefined when they were
  */
 async function reachServers(
   { config, withRedis }: CommandContext,
-  fence: Fence,
-  invalidates: boolean,
+  publish: Parameters<Announce>[0],
 ): Promise<string | undefined> {
-  const { publishTimeline, renewEpoch } = await import('../admission/epoch.js');
   try {
-    const reached = await withRedis(async (redis) => {
-      await (invalidates ? renewEpoch : publishTimeline)(redis, fence);
-      return true;
-    });
+    const reached = await withRedis(publish);
     // On the embedded database there is one server, and it has no Redis.
-    if (reached || config().databaseUrl === undefined) return undefined;
+    if (reached !== undefined || config().databaseUrl === undefined) return undefined;
     return 'REDIS_URL is not set here: servers that share a Redis apply the change within moments.';
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
+import { readVersion } from '../platform/process/package-root.js';
 import { OperatorError, UsageError } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addExamples, HELP_WIDTH } from './output/help.js';
@@ -130,8 +129,7 @@ function inFewerWords(error: string): string {
 }
 
 async function describeVersion({ packageRoot, nodeVersion }: CommandContext): Promise<string> {
-  const { version } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8')) as { version: string };
-  return `catalog ${version} (Node.js ${nodeVersion})`;
+  return `catalog ${await readVersion(packageRoot)} (Node.js ${nodeVersion})`;
 }
 
 /** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */

@@ -1,5 +1,6 @@
 import { OperatorError } from '../errors.js';
 import { printable } from '../platform/text/plain-text.js';
+import { isObject, parseJson } from '../platform/text/json.js';
 
 /** The kinds of rows that are published. */
 export const COPY_KINDS = ['titles', 'people', 'collections'] as const;
@@ -62,12 +63,8 @@ export function isCopyFileName(name: string): boolean {
  * @throws OperatorError that says what is wrong with the text
  */
 export function parseManifest(text: string): Manifest {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    throw invalid('it is not JSON');
-  }
+  const document = parseJson(text);
+  if (document === undefined) throw invalid('it is not JSON');
   if (!isObject(document)) throw invalid('it is not an object');
   const { version, created_at, base_url, position, files, signature } = document;
   if (version !== 1) {
@@ -122,10 +119,6 @@ function requireThat(isMet: boolean, problem: string): asserts isMet {
 
 function invalid(problem: string): OperatorError {
   return new OperatorError(`The manifest is not valid: ${problem}.`);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

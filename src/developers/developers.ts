@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
+import { requirePlan } from '../limits/plans.js';
 
 /** Somebody with access to the API. Keys belong to a developer, and limits count per developer. */
 export interface Developer {
@@ -81,7 +82,7 @@ export async function reinstateDeveloper(db: Knex, id: number): Promise<Develope
  * @throws OperatorError when there is no such developer or plan
  */
 export async function setDeveloperPlan(db: Knex, id: number, planId: string): Promise<Developer> {
-  if ((await db('plans').where({ id: planId }).first(db.raw('1'))) === undefined) throw notFoundError('plan', planId);
+  await requirePlan(db, planId);
   return updateDeveloper(db, id, { plan_id: planId });
 }
 

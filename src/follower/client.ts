@@ -1,5 +1,6 @@
 import type { Answer, Path, QueryParameters, Refusal } from '../contract.js';
 import { OperatorError, UsageError } from '../errors.js';
+import { isObject, parseJson } from '../platform/text/json.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
 import { asClause, parseRetryAfter, TemporaryFailure } from './retry.js';
@@ -215,15 +216,6 @@ export function showPosition(since: number): string {
   return Number.isNaN(date.getTime()) ? String(since) : `${since} (${date.toISOString().replace('.000Z', 'Z')})`;
 }
 
-/** @returns undefined for what is not JSON */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Checks the fields that the follower uses. The service may add others. */
 function isPage(body: unknown): body is ChangesPage {
   if (!isObject(body) || !Array.isArray(body.data) || !isObject(body.meta)) return false;
@@ -239,10 +231,6 @@ function isPage(body: unknown): body is ChangesPage {
 
 function isProblem(body: unknown): body is Refusal<'getChanges'> {
   return isObject(body) && typeof body.code === 'string' && typeof body.detail === 'string';
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The errors of fetch have the reason in their cause; with several addresses, in its parts. */

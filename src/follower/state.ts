@@ -4,6 +4,7 @@ import { OperatorError } from '../errors.js';
 import { lockPath } from '../platform/files/lock-path.js';
 import { writeFileAtomic } from '../platform/files/write-file-atomic.js';
 import { printable } from '../platform/text/plain-text.js';
+import { isObject, parseJson } from '../platform/text/json.js';
 
 /** The position of a follower in a file, which is locked while it is open. */
 export interface FollowerState {
@@ -110,13 +111,11 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
 }
 
 function parseDocument(text: string): Document | undefined {
-  try {
-    const { version, base_url: baseUrl, since } = JSON.parse(text) as Readonly<Record<string, unknown>>;
-    const isValid = version === 1 && typeof baseUrl === 'string' && typeof since === 'number' && since >= 0;
-    return isValid ? { version, base_url: baseUrl, since } : undefined;
-  } catch {
-    return undefined;
-  }
+  const document = parseJson(text);
+  if (!isObject(document)) return undefined;
+  const { version, base_url: baseUrl, since } = document;
+  const isValid = version === 1 && typeof baseUrl === 'string' && typeof since === 'number' && since >= 0;
+  return isValid ? { version, base_url: baseUrl, since } : undefined;
 }
 
 function operatorError(what: string, error: unknown, advice?: string): OperatorError {

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { expiresAt, type Expiry } from './expiry.js';
 import { changeKeys, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-change.js';
 import { IS_ACTIVE, keyFields, stateOf, type KeyRecord } from './key-record.js';
-import { requirePlan } from './keys.js';
+import { requirePlan } from '../limits/plans.js';
 
 /** How many labels and expiries a developer may change within 24 hours. Every change is recorded as an event. */
 export const MAX_EDITS_PER_DAY = 200;

@@ -28,8 +28,12 @@ export interface Successor {
   readonly isRolled: boolean;
 }
 
-/** Whether a row of `api_keys` is an active key. */
-export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_at > now())';
+/** The condition that a row of `api_keys` is an active key. @param clock - `now()` is the start of the transaction */
+export function isActiveAt(clock: 'now()' | 'clock_timestamp()'): string {
+  return `revoked_at is null and (expires_at is null or expires_at > ${clock})`;
+}
+
+export const IS_ACTIVE = isActiveAt('now()');
 
 /** In the subquery, columns without a table belong to the successor. */
 const SUCCESSOR = `(

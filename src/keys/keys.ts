@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
+import { requirePlan } from '../limits/plans.js';
 import type { Slice } from '../platform/postgres/rows.js';
 import { generateApiKey } from './api-key.js';
 import { expiresAt, type Expiry } from './expiry.js';
@@ -131,10 +132,4 @@ export async function findPredecessor(db: Knex, prefix: string): Promise<KeyReco
   return db('api_keys')
     .whereRaw('successor_id = (select id from api_keys where prefix = ?)', [prefix])
     .first<KeyRecord | undefined>(keyFields(db));
-}
-
-/** @throws OperatorError when there is no such plan */
-export async function requirePlan(db: Knex, id: string): Promise<void> {
-  const row: unknown = await db('plans').where({ id }).first(db.raw('1'));
-  if (row === undefined) throw notFoundError('plan', id);
 }

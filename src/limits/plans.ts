@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../errors.js';
+import { notFoundError, OperatorError } from '../errors.js';
 
 /** What a key may do. Plans are data: the operator edits them. */
 export interface Plan {
@@ -12,7 +12,7 @@ export interface Plan {
 }
 
 /** The columns of a plan under the names of {@link Plan}. */
-const PLAN_COLUMNS = {
+export const PLAN_COLUMNS = {
   id: 'plans.id',
   name: 'plans.name',
   requestsPerMinute: 'plans.requests_per_minute',
@@ -25,17 +25,10 @@ export async function listPlans(db: Knex): Promise<readonly Plan[]> {
   return db('plans').select<Plan[]>(PLAN_COLUMNS).orderBy(['requests_per_minute', 'id']);
 }
 
-/** @returns the plans that apply to a developer, smallest first: those of active keys, and that of new keys */
-export async function listPlansOf(db: Knex, developerId: number): Promise<readonly Plan[]> {
-  return db('plans')
-    .select<Plan[]>(PLAN_COLUMNS)
-    .whereRaw(
-      `id in (select plan_id from api_keys
-               where developer_id = ? and revoked_at is null and coalesce(expires_at > now(), true)
-               union select plan_id from developers where id = ?)`,
-      [developerId, developerId],
-    )
-    .orderBy(['requests_per_minute', 'id']);
+/** @throws OperatorError when there is no such plan */
+export async function requirePlan(db: Knex, id: string): Promise<void> {
+  const row: unknown = await db('plans').where({ id }).first(db.raw('1'));
+  if (row === undefined) throw notFoundError('plan', id);
 }
 
 /**

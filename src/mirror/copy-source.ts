@@ -2,9 +2,10 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../copies/manifest.js';
 import { requireSignature } from '../copies/signature.js';
 import { OperatorError } from '../errors.js';
-import { authorize, failureOf, parseJson, unreachable } from '../follower/client.js';
+import { authorize, failureOf, unreachable } from '../follower/client.js';
 import { parseRetryAfter, Retries, retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
 import { printable } from '../platform/text/plain-text.js';
+import { parseJson } from '../platform/text/json.js';
 
 export interface CopySourceOptions {
   /** The followed service, as parseBaseUrl() returns it. */

@@ -42,11 +42,6 @@ export async function performAct<T>(
   return { result, propagation: await endChange(affectsKeys) };
 }
 
-/** @returns when a change applies, as the end of a sentence */
-export function applies(propagation: Propagation): string {
-  return propagation === 'immediate' ? 'from the next request' : 'within moments';
-}
-
 /** Redirects to a page that confirms once what has been done. @param address - our own */
 export function redirectAndConfirm(ctx: OperatorContext, address: string, confirmation: ComponentChildren): void {
   const notice = (

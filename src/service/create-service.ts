@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import { callerLoader } from '../admission/callers.js';
-import { beginChange } from '../admission/invalidate-callers.js';
+import { announceIn, beginChange } from '../admission/invalidate-callers.js';
 import { FailedAddresses } from '../limits/failed-addresses.js';
 import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js';
 import { openLocalAdmission, openSharedAdmission, type OpenedAdmission } from '../admission/open-admission.js';
@@ -184,7 +184,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
     admit: admission.admit,
     failedAttempts,
     failedReports: new FailedAttempts(admission.redis, overrides.failurePolicy, 'report-failures'),
-    beginChange: () => beginChange(admission.redis, database.fence),
+    beginChange: () => beginChange(announceIn(admission.redis), database.fence),
     limiter: admission.limiter,
     trustedProxies: config.trustedProxies,
     ...records,

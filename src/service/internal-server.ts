@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { beginChange } from '../admission/invalidate-callers.js';
+import { announceIn, beginChange } from '../admission/invalidate-callers.js';
 import type { Config } from '../config/settings.js';
 import type { Listener } from '../http/connection/server.js';
 import { OperatorError } from '../errors.js';
@@ -93,7 +93,7 @@ function openOperatorPages(
   async function load(): Promise<Listener> {
     const { createOperatorPages, readStaticFiles } = await loadPages();
     const parts = { ...options, files: await readStaticFiles(packageRoot), db, lastHour };
-    return createOperatorPages({ ...parts, beginChange: () => beginChange(redis, database.fence) });
+    return createOperatorPages({ ...parts, beginChange: () => beginChange(announceIn(redis), database.fence) });
   }
 
   let loaded: Promise<Listener> | undefined;

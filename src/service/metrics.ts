@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import type { Knex } from 'knex';
 import type { PublishedFolder } from '../copies/published.js';
 import type { CallerCache } from '../admission/caller-cache.js';
@@ -11,6 +10,7 @@ import { Metrics } from '../platform/telemetry/metrics.js';
 import type { Tracing } from '../platform/telemetry/tracing.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import type { NoticeCounts } from './notices.js';
+import { readVersion } from '../platform/process/package-root.js';
 
 /** The sources of the service's metrics, apart from its requests. */
 export interface ServiceState {
@@ -43,10 +43,9 @@ export interface ServiceState {
 export async function createMetrics(
   state: ServiceState,
 ): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
-  const { version } = JSON.parse(await readFile(`${state.packageRoot}/package.json`, 'utf8')) as { version: string };
   const metrics = new Metrics();
   const requestMetrics = new RequestMetrics(metrics, state.operationIds);
-  addState(metrics, version, state);
+  addState(metrics, await readVersion(state.packageRoot), state);
   addAdmission(metrics, state);
   addPools(metrics, state.pools);
   if (state.notices) addNotices(metrics, state.notices);

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
 import type { UsageCounts } from './write-usage.js';
+import { csvTextSql } from './csv.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -96,9 +97,6 @@ export async function readUsageByKey(
   );
 }
 
-/** Spreadsheets read a text that starts like this as a formula, which can leak other cells. */
-const FORMULA = String.raw`'^([-=+@\t\r])'`;
-
 /**
  * Reads the total of each day and key of a range as CSV (RFC 4180), in this order. The database writes the lines: ten
  * thousand rows would keep this process from other requests.
@@ -112,7 +110,7 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonl
        select date_trunc(:unit, u.hour, 'UTC') as day, k.id, k.prefix, k.label, ${COUNTS} ${HOURS} group by 1, k.id)
      select string_agg(
               concat(to_char(day at time zone 'UTC', 'YYYY-MM-DD'), ',', prefix, ',',
-                     '"' || replace(regexp_replace(label, ${FORMULA}, '''\\1'), '"', '""') || '"', ',',
+                     ${csvTextSql('label')}, ',',
                      served, ',', refused, ',', failed, e'\\r\\n'),
               '' order by id) as lines
        from used group by day order by day`,

@@ -5,7 +5,7 @@ import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
 import type { ConditionalCharge, Decision, Limiter } from '../../src/admission/charge/limiter.js';
 import { publishTimeline } from '../../src/admission/epoch.js';
-import { beginChange, type EndChange } from '../../src/admission/invalidate-callers.js';
+import { announceIn, beginChange, type EndChange } from '../../src/admission/invalidate-callers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import type { RedisLink } from '../../src/platform/redis/link.js';
@@ -70,7 +70,7 @@ describe('admission in whatever order things happen', () => {
       cache.open();
       cache.replaceEpoch(undefined, this.#epoch);
       const fence = new Fence();
-      this.#beginChange = () => beginChange(redis, fence);
+      this.#beginChange = () => beginChange(announceIn(redis), fence);
       this.admit = createAdmission({
         loadCaller: (hash) =>
           this.#roundTrip(async () => {

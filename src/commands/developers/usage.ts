@@ -6,6 +6,7 @@ import {
   type DeveloperTotal,
   type OwnedKeyTotal,
 } from '../../usage/usage-totals.js';
+import { csvText } from '../../usage/csv.js';
 import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
@@ -15,9 +16,6 @@ import { table } from '../output/table.js';
 
 /** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;
-
-/** Spreadsheets read a text that starts like this as a formula, which can leak other cells. */
-const FORMULA = /^[-=+@\t\r]/;
 
 interface UsageOptions {
   readonly developer?: number;
@@ -108,14 +106,11 @@ function keptDays(text: string): number {
 /** Writes rows as CSV (RFC 4180). A heading is the name of its column with underscores for spaces. */
 function csv<Row>(rows: readonly Row[], columns: TotalColumns<Row>): string {
   const read = Object.values(columns);
+  const cellOf = (value: string | number | null): string =>
+    typeof value === 'string' ? csvText(value) : String(value ?? '');
   const lines = [
     Object.keys(columns).map((name) => name.replaceAll(' ', '_')),
     ...rows.map((row) => read.map((column) => cellOf(column(row)))),
   ];
   return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
-}
-
-function cellOf(value: string | number | null): string {
-  if (typeof value !== 'string') return String(value ?? '');
-  return `"${value.replace(FORMULA, "'$&").replaceAll('"', '""')}"`;
 }

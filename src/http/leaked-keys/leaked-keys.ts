@@ -8,6 +8,7 @@ import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
 import { reportFoundKeys, type ReportParts } from './report.js';
+import { isObject, parseJson } from '../../platform/text/json.js';
 
 /** Where keys that were found are reported: by programs, and by people with a form. */
 export const LEAKED_KEY_PATH = '/revoke-leaked-key';
@@ -93,21 +94,8 @@ function parse(text: string): string | readonly Match[] {
   );
 }
 
-/** @returns undefined for text that is not JSON */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function isMatch(value: unknown): value is { readonly token: string; readonly type?: unknown } {
   return isObject(value) && typeof value.token === 'string';
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
 }
 
 /** Whether a request is for the page: it gets the page, or sends its form from a browser, which adds the origin. */

@@ -40,7 +40,7 @@ export interface Timeline {
 }
 
 /** The server was the primary once. Another one has been promoted since, so what is written here is lost. */
-class DatabaseSuperseded extends DatabaseUnavailable {
+export class DatabaseSuperseded extends DatabaseUnavailable {
   override readonly name = 'DatabaseSuperseded';
 
   constructor(readonly newest: number) {

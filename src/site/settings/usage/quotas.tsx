@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { QuotaReader, QuotaState } from '../../../admission/charge/limiter.js';
-import { listPlansOf, type Plan } from '../../../limits/plans.js';
+import { listPlansOf } from '../../../admission/developer-plans.js';
+import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import type { SiteParts } from '../../context.js';
 import { formatNumber } from '../../layout/values.js';
