@@ -21,9 +21,7 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/record-requests.js';
-import { traceRequests } from './http/telemetry/trace-requests.js';
 import type { PublishedFolder } from './copies/published.js';
-import type { Tracing } from './platform/telemetry/tracing.js';
 import type { UsageCounter } from './usage/usage-counter.js';
 import type { SiteOptions } from './site/context.js';
 import type { Contract } from './site/reference/contract.js';
@@ -37,8 +35,6 @@ export interface AppParts
   readonly limiter: QuotaReader;
   /** Whether answers close their connections. */
   readonly closesConnections: () => boolean;
-  /** Undefined for a server that records no traces. */
-  readonly tracing: Tracing | undefined;
   /** The folder of published copies; undefined for a server that serves none. */
   readonly copies: PublishedFolder | undefined;
   /** Undefined for a server without pages for people. */
@@ -56,7 +52,6 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.log));
   app.use(prepareRequest);
-  if (parts.tracing) app.use(traceRequests(parts.tracing, document));
   app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
   app.use(closeWhileStopping(parts.closesConnections));
   app.use(problems);

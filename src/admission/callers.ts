@@ -6,7 +6,6 @@ import { batchLoader } from '../platform/async/batch-loader.js';
 import { Semaphore } from '../platform/async/semaphore.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { Statement } from '../platform/postgres/database.js';
-import { traced } from '../platform/telemetry/trace.js';
 import { STEADY_CLOCK, type SteadyClock } from '../platform/time/steady-clock.js';
 
 /** Who is calling: the key, its developer and its plan, as read from the database. */
@@ -134,5 +133,5 @@ export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLO
   }
 
   const load = batchLoader(loadAll, { maxBatchSize: MAX_BATCH_SIZE, waitForTurn: () => queries.acquire() });
-  return (hash) => traced('find caller', 'postgresql', () => load({ hash, queuedAt: performance.now() }));
+  return (hash) => load({ hash, queuedAt: performance.now() });
 }

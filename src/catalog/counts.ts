@@ -25,7 +25,7 @@ const COUNTERS = ['titles', 'movies', 'series', 'available_in_library', 'people'
 const READ_COUNTS = new Statement<Counts>('read-counts', `select ${COUNTERS.join(', ')} from catalog_counts limit 1`);
 
 /** Reads the kept counts: one row, whatever the size of the catalogue. Requests that arrive together share the read. */
-export const readCatalogCounts = coalesced('read counts', async (db) => known(await READ_COUNTS.first(db)));
+export const readCatalogCounts = coalesced(async (db) => known(await READ_COUNTS.first(db)));
 
 function known(counts: Counts | undefined): Counts {
   if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');

@@ -2,7 +2,6 @@ import type { Knex } from 'knex';
 import { coalesced } from '../platform/postgres/batch.js';
 import { parseTimestamp } from '../platform/postgres/column-types.js';
 import { Statement } from '../platform/postgres/database.js';
-import { traced } from '../platform/telemetry/trace.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** An entry of the feed: the current state of a title, at the position of its last change. */
@@ -98,7 +97,6 @@ export function readFeed(db: Knex, position: Micros, start?: Micros): Promise<Fe
 }
 
 const readPage = coalesced<{ readonly position: Micros; readonly start: Micros | undefined }, FeedPage>(
-  'read changes',
   async (db, { position, start }) => {
     const after = toRfc3339(position);
     const row = await READ_PAGE.first(db, after, start === undefined ? null : toRfc3339(start));
@@ -127,7 +125,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 }
 
 /** Reads the feed start and the newest stamp. Requests that arrive together share the read. */
-export const readBounds = coalesced('read feed bounds', async (db) => toBounds(known(await READ_BOUNDS.first(db))));
+export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
 
 /**
  * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is active. If
@@ -137,7 +135,7 @@ export const readBounds = coalesced('read feed bounds', async (db) => toBounds(k
  * what was committed when it began.
  */
 export async function readFeedClock(db: Knex): Promise<FeedClock> {
-  const row = known(await traced('read feed clock', 'postgresql', () => READ_CLOCK.first(db)));
+  const row = known(await READ_CLOCK.first(db));
   const safeTime = row.safe_time === null ? undefined : fromRfc3339(row.safe_time);
   return { ...toBounds(row), clock: fromRfc3339(row.clock), safeTime };
 }

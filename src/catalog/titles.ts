@@ -20,7 +20,7 @@ const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
  *
  * @returns undefined when the catalogue has none
  */
-export const findTitle = batched<string, Title | undefined>('find titles', async (db, ids) => {
+export const findTitle = batched<string, Title | undefined>(async (db, ids) => {
   const titles = new Map<string, Title>();
   for (const title of await FIND_TITLES.rows(db, ids)) titles.set(title.svc_id, title);
   return ids.map((id) => titles.get(id));

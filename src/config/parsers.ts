@@ -193,32 +193,6 @@ function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
-/** @returns the base URL of a receiver, without a password: that belongs into its header fields */
-export function parseReceiver(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isBase = url !== undefined && /^https?:$/.test(url.protocol) && url.username + url.password === '';
-  if (isBase && !/[?#]/.test(text)) return url.href;
-  throw new InvalidSetting('must be a URL such as http://localhost:4318, without a user, a password or parameters');
-}
-
-/** @returns the header fields in a list such as `name=value,name=value`, decoded */
-export function parseHeaders(text: string): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    text.split(',').map((item) => {
-      const [, name, encoded = ''] = /^([\w-]+)\s*=\s*(.*)$/.exec(item.trim()) ?? [];
-      const value = isDecodable(encoded) ? decodeURIComponent(encoded) : '';
-      if (name !== undefined && /^[\x20-\x7e]+$/.test(value)) return [name, value];
-      throw new InvalidSetting('must be a list such as name=value,name=value, with percent-encoded values');
-    }),
-  );
-}
-
-export function parseRatio(text: string): number {
-  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : NaN;
-  if (value >= 0 && value <= 1) return value;
-  throw new InvalidSetting(`must be a number from 0 to 1, not ${JSON.stringify(text)}`);
-}
-
 export function parseSwitch(text: string): boolean {
   if (text === 'on' || text === 'off') return text === 'on';
   throw new InvalidSetting(`must be on or off, not ${JSON.stringify(text)}`);

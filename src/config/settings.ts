@@ -1,7 +1,6 @@
 import {
   parseClientKey,
   parseContact,
-  parseHeaders,
   parseHost,
   parseIssuer,
   parseMetricsAddress,
@@ -11,8 +10,6 @@ import {
   parsePostgresUrl,
   parseProxies,
   parsePublicUrl,
-  parseRatio,
-  parseReceiver,
   parseRedisUrl,
   parseSentinels,
   parseSigningKey,
@@ -63,18 +60,6 @@ type LogLevel = (typeof LOG_LEVELS)[number];
 const LOG_FORMATS = ['auto', 'json'] as const;
 
 type LogFormat = (typeof LOG_FORMATS)[number];
-
-/** The names that OpenTelemetry gives its samplers. */
-const SAMPLERS = [
-  'always_on',
-  'always_off',
-  'traceidratio',
-  'parentbased_always_on',
-  'parentbased_always_off',
-  'parentbased_traceidratio',
-] as const;
-
-type SamplerName = (typeof SAMPLERS)[number];
 
 const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
 
@@ -142,15 +127,6 @@ export const SETTINGS = {
     'API key of "catalog follow" and "catalog mirror"; the server does not use it'),
   mirrorDatabaseUrl: secret('MIRROR_DATABASE_URL', parsePostgresUrl,
     'database that "catalog mirror" writes, unless --into names it; the server does not use it'),
-  /** Undefined for no traces. */
-  traceEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', parseReceiver,
-    'where to send traces by OTLP over HTTP, http://host:4318'),
-  traceHeaders: secret('OTEL_EXPORTER_OTLP_HEADERS', parseHeaders,
-    'header fields for the receiver of traces, name=value,name=value, with percent-encoded values'),
-  traceServiceName: setting('OTEL_SERVICE_NAME', 'catalog', String, 'name of the service in traces'),
-  traceSampler: setting<SamplerName>('OTEL_TRACES_SAMPLER', 'parentbased_always_on', parseWord(SAMPLERS),
-    `which requests are traced: ${SAMPLERS.join(', ')}`),
-  traceRatio: setting('OTEL_TRACES_SAMPLER_ARG', 1, parseRatio, 'part of the requests that traceidratio traces, 0 to 1'),
 };
 
 type Settings = typeof SETTINGS;

@@ -27,7 +27,6 @@ import { flushRecords, startBackgroundWork } from './background.js';
 import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
 import { timeBounds } from './time-bounds.js';
 import { createMetrics } from './metrics.js';
-import { openTracing } from './tracing.js';
 import { Notices } from './notices.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../platform/postgres/database.js';
@@ -113,8 +112,6 @@ export function createService(options: ServiceOptions): Promise<RunningService> 
 
 async function open(options: ServiceOptions, opened: CloseStack): Promise<RunningService> {
   const { config, log, droppedLines, packageRoot, site, overrides = {} } = options;
-  const tracing = await openTracing(config, packageRoot, log);
-  if (tracing) opened.add(tracing, (it) => it.close());
   const database = opened.add(await openDatabaseOf(options), (it) => it.close());
   await options.prepare?.(database);
   const { db } = database;
@@ -155,7 +152,6 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
     notificationQueueUsage: admission.notificationQueueUsage,
     droppedLines,
     usage: records.usage,
-    tracing,
     notices: notices?.counts,
     copies,
   });
@@ -192,7 +188,6 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
     checkDatabase,
     log,
     requestMetrics,
-    tracing,
     now,
     isStopping: () => stopping !== undefined,
     closesConnections: () => closesConnections,

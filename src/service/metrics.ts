@@ -7,7 +7,6 @@ import { RequestMetrics } from '../http/telemetry/metrics.js';
 import { poolOf } from '../platform/postgres/database.js';
 import type { Health } from '../platform/telemetry/health.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import type { Tracing } from '../platform/telemetry/tracing.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import type { NoticeCounts } from './notices.js';
 import { readVersion } from '../platform/process/package-root.js';
@@ -28,7 +27,6 @@ export interface ServiceState {
   readonly notificationQueueUsage: (() => number) | undefined;
   readonly droppedLines: () => number;
   readonly usage: UsageCounter;
-  readonly tracing: Pick<Tracing, 'lost'> | undefined;
   /** The folder of published copies; undefined for a server that serves none. */
   readonly copies: PublishedFolder | undefined;
   /** Undefined without `NOTIFY_URL`. */
@@ -55,7 +53,7 @@ export async function createMetrics(
 }
 
 function addState(metrics: Metrics, version: string, state: ServiceState): void {
-  const { health, droppedLines, usage, tracing, notificationQueueUsage } = state;
+  const { health, droppedLines, usage, notificationQueueUsage } = state;
   metrics.readGauge({
     name: 'catalog_build_info',
     help: 'Always 1; the label is the version.',
@@ -79,13 +77,6 @@ function addState(metrics: Metrics, version: string, state: ServiceState): void 
     help: 'Usage counts, one for each key and hour, that are not saved yet.',
     read: () => usage.waiting,
   });
-  if (tracing !== undefined) {
-    metrics.readCounter({
-      name: 'catalog_trace_spans_lost_total',
-      help: 'Spans of traces that could not be sent.',
-      read: () => tracing.lost,
-    });
-  }
   if (notificationQueueUsage === undefined) return;
   metrics.readGauge({
     name: 'catalog_notification_queue_usage_ratio',

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
-import { parseHeaders, parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
+import { parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
@@ -180,22 +180,6 @@ const CASES: {
     ['INFO', 'verbose', '30', 'toString', '__proto__'],
   ],
   logFormat: ['auto', { auto: 'auto', json: 'json' }, ['JSON', 'text', 'pretty', 'toString']],
-  traceEndpoint: [
-    undefined,
-    { ' http://localhost:4318 ': 'http://localhost:4318/', 'https://otlp.example/base/': 'https://otlp.example/base/' },
-    ['localhost:4318', 'grpc://h:4317', 'http://', 'http://user:hunter2@h', 'https://h/?key=hunter2', 'https://h/#a'],
-  ],
-  traceHeaders: [
-    undefined,
-    {
-      'authorization=Basic%20aGk=': { authorization: 'Basic aGk=' },
-      ' X-Team = films , api-key=a%2Cb ': { 'X-Team': 'films', 'api-key': 'a,b' },
-    },
-    ['hunter2', '=hunter2', 'a=', 'a=hunter2,', 'a b=hunter2', 'a=hunter2%zz', 'a=hunter2%0d%0ab', 'a=é'],
-  ],
-  traceServiceName: ['catalog', { 'catalog-eu': 'catalog-eu' }, []],
-  traceSampler: ['parentbased_always_on', { always_off: 'always_off' }, ['on', 'ALWAYS_ON', 'jaeger_remote']],
-  traceRatio: [1, { '0': 0, '1': 1, '0.05': 0.05, '.5': 0.5, '1.0': 1 }, ['-0.1', '1.1', '5%', '1e-3', 'NaN', '1.']],
 };
 
 /** Settings that some settings require. */
@@ -312,7 +296,6 @@ describe('the settings', () => {
         const mayContainPassword =
           parse === parsePostgresUrl ||
           parse === parseRedisUrl ||
-          parse === parseHeaders ||
           parse === parseNotifyUrl ||
           /PASSWORD|SECRET|TOKEN|KEY/.test(name);
         assert.equal(isSecret, mayContainPassword, name);

@@ -53,7 +53,6 @@ describe('the guides', () => {
       notificationQueueUsage: () => 0,
       droppedLines: () => 0,
       usage: new UsageCounter(),
-      tracing: { lost: 0 },
       notices: { pending: 0, givenUp: 0 },
       copies: openPublishedFolder('/srv/copies'),
     });

@@ -2,7 +2,6 @@ import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
 import { batchLoader } from '../../platform/async/batch-loader.js';
 import { ifAvailable, redisKey, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
-import { traced } from '../../platform/telemetry/trace.js';
 import { EPOCH_KEY } from '../epoch.js';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 import { MemoryLimiter } from './memory.js';
@@ -84,10 +83,7 @@ export class RedisLimiter implements Limiter {
   constructor(redis: RedisLink, maxBatchSize?: number) {
     this.#redis = redis;
     redis.client.defineCommand('catalogCharge', { lua: CHARGE });
-    const charge = batchLoader<ConditionalRequest, ConditionalCharge>((requests) => this.#chargeAll(requests), {
-      maxBatchSize,
-    });
-    this.#charge = (request) => traced('charge', 'redis', () => charge(request));
+    this.#charge = batchLoader((requests) => this.#chargeAll(requests), { maxBatchSize });
   }
 
   async charge(request: QuotaRequest): Promise<Decision> {

@@ -4,7 +4,6 @@ import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { exhausted } from '../../limits/quotas.js';
-import { traced } from '../../platform/telemetry/trace.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
@@ -33,10 +32,9 @@ const BEARER = /^bearer +(\S.*)$/i;
  *   does not make a key invalid
  */
 export function authenticate(parts: AuthenticationParts): Middleware {
-  const admitTraced: Admit = (hash) => traced('admission', undefined, () => parts.admit(hash));
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
-    const admission = await admitTraced(requireKeyHash(ctx));
+    const admission = await parts.admit(requireKeyHash(ctx));
     if (admission.kind === 'unknown_key') {
       const attempt = await parts.failedAttempts.count(clientAddress(ctx.req, parts.trustedProxies));
       // Valid keys from the same address are served.

@@ -10,7 +10,7 @@ export interface RequestState {
   readonly requestId: string;
   readonly target: Target;
   /** The trace that this request is part of, for the log. */
-  traceId?: string | undefined;
+  readonly traceId?: string | undefined;
   /** Set once the deadline has passed and the client has its answer. No operation starts after that. */
   timedOut?: boolean;
   caller?: Caller;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
 import { originForm, parseTarget } from './target.js';
-import { parseTraceParent } from '../../platform/telemetry/trace-parent.js';
+import { parseTraceId } from '../../platform/telemetry/trace-parent.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
@@ -18,7 +18,7 @@ export const prepareRequest: Middleware = (ctx, next) => {
   ctx.state = {
     requestId,
     target: parseTarget(target),
-    traceId: parseTraceParent(ctx.req.headers.traceparent)?.traceId,
+    traceId: parseTraceId(ctx.req.headers.traceparent),
   };
   ctx.set('X-Request-Id', requestId);
   return next();

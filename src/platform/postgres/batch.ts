@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import { batchLoader } from '../async/batch-loader.js';
-import { traced } from '../telemetry/trace.js';
 import { isDatabaseUnavailable } from './errors.js';
 
 export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
@@ -11,14 +10,12 @@ export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
  *
  * After PostgreSQL has refused a query, each request repeats it alone. One key may be at fault, and the error may quote it.
  *
- * @param name - what is read, for traces
  * @param readAll - reads a value, or the error in its place, for each key in order
  * @example
- *   const findTitle = batched('find titles', (db, ids: readonly string[]) => findTitles(db, ids));
+ *   const findTitle = batched((db, ids: readonly string[]) => findTitles(db, ids));
  *   await findTitle(db, 'blade-runner-1982');
  */
 export function batched<Key, Value>(
-  name: string,
   readAll: (db: Knex, keys: readonly Key[]) => Promise<readonly (Value | Error)[]>,
 ): KeyedRead<Key, Value> {
   const loads = new WeakMap<Knex, (key: Key) => Promise<Value>>();
@@ -32,10 +29,7 @@ export function batched<Key, Value>(
   return (db, key) => {
     let load = loads.get(db);
     if (load === undefined) {
-      const loadOne = batchLoader<Key, Value>((keys) =>
-        readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)),
-      );
-      load = (one) => traced(name, 'postgresql', () => loadOne(one));
+      load = batchLoader<Key, Value>((keys) => readAll(db, keys).catch((error: unknown) => readAlone(db, keys, error)));
       loads.set(db, load);
     }
     return load(key);
@@ -49,12 +43,11 @@ export function batched<Key, Value>(
  * @param identify - gives two keys the same text when their reads are the same
  */
 export function coalesced<Key = void, Value = unknown>(
-  name: string,
   read: KeyedRead<Key, Value>,
   identify: (key: Key) => string = String,
 ): KeyedRead<Key, Value> {
   // Wrapped, because a loader takes no undefined key.
-  const load = batched<readonly [Key], Promise<Value>>(name, (db, keys) => {
+  const load = batched<readonly [Key], Promise<Value>>((db, keys) => {
     const reads = new Map<string, Promise<Value>>();
     // The reads are not awaited together: each request continues when its own read ends.
     const values = keys.map(([key]) => {

@@ -120,7 +120,7 @@ describe('reads that share queries', () => {
 
   it('a refused query is repeated for each request alone, and no error quotes another request', async () => {
     const batches: number[] = [];
-    const read = batched('read', (_db, keys: readonly string[]) => {
+    const read = batched((_db, keys: readonly string[]) => {
       batches.push(keys.length);
       const bad = keys.find((key) => key.startsWith('bad'));
       return bad === undefined ? Promise.resolve(keys) : Promise.reject(new RangeError(`refused: ${bad}`));
@@ -135,7 +135,7 @@ describe('reads that share queries', () => {
 
   it('a failed query is not repeated while the database is away', async () => {
     let queries = 0;
-    const read = batched<string, string>('read', () => {
+    const read = batched<string, string>(() => {
       queries += 1;
       return Promise.reject(new DatabaseUnavailable('away'));
     });
@@ -152,7 +152,7 @@ describe('reads that share queries', () => {
       quick: () => Promise.resolve('quick'),
       bad: () => Promise.reject(new RangeError('bad key')),
     };
-    const read = coalesced('read', (_db, key: string) => reads[key]?.() ?? assert.fail(key));
+    const read = coalesced((_db, key: string) => reads[key]?.() ?? assert.fail(key));
     const slow = read(world.db, 'slow');
     const outcomes = await Promise.allSettled(['quick', 'bad', 'quick'].map((key) => read(world.db, key)));
     assert.deepEqual(
@@ -166,7 +166,7 @@ describe('reads that share queries', () => {
   it('requests to different databases share no query', async () => {
     const other = await openTestDatabase();
     try {
-      const whose = batched('read', (db, keys: readonly string[]) =>
+      const whose = batched((db, keys: readonly string[]) =>
         Promise.resolve(keys.map(() => (db === world.db ? 'first' : 'second'))),
       );
       assert.deepEqual(await Promise.all([whose(world.db, ''), whose(other.db, '')]), ['first', 'second']);
@@ -178,7 +178,7 @@ describe('reads that share queries', () => {
   /** Ways to make loads share queries. */
   const LOADERS: Readonly<Record<string, (query: LoadAll<number, string>) => (key: number) => Promise<string>>> = {
     'all at once': (query) => {
-      const read = batched('read', (_db, keys: readonly number[]) => query(keys));
+      const read = batched((_db, keys: readonly number[]) => query(keys));
       return (key) => read(world.db, key);
     },
     'two at a time': (query) => {
