@@ -1,54 +1,49 @@
 import { randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { chown, mkdir, readdir, readFile, rename, rmdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chown, mkdir, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OperatorError } from '../errors.js';
-import { type Account, runCommand, runScript } from './account.js';
-import type { Binaries } from './binaries.js';
-import { CLUSTER_FOLDER, type DataDirectory } from './data-directory.js';
+import { type Account, canReach, makeOpenFolder, OPEN_DIRECTORY, run } from './programs.js';
 
 /** The only role of the cluster. It owns everything: the database serves one service alone. */
 export const SUPERUSER = 'catalog';
 
-const INITDB_TIMEOUT_MS = 120_000;
+/** The folder of PostgreSQL's own files in a data directory, or a symbolic link to it. */
+export const CLUSTER_FOLDER = 'postgresql';
+
 const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 
 /**
  * Creates the cluster of a data directory if there is none. It is created under another name and then renamed, so that
  * an interrupted attempt is made again. The caller holds the lock.
  *
- * @throws OperatorError when it cannot be created, or has another major version than the programs
+ * @param account - owns and runs it; undefined for the account of this process. If it cannot enter the data directory, the
+ *   cluster lies in the open directory, and the data directory has a link to it
+ * @returns the folder of the cluster, without symbolic links
  */
-export async function ensureCluster({ path, account }: DataDirectory, { initdb, major }: Binaries): Promise<void> {
-  const cluster = join(path, CLUSTER_FOLDER);
-  const existing = await readOwnFile(join(cluster, 'PG_VERSION'));
-  if (existing !== undefined) {
-    const version = /^\d+(?:\.\d+)?$/.exec(existing.trim())?.[0] ?? 'unknown version';
-    if (version === major) return;
-    throw new OperatorError(
-      `The data in ${cluster} was created by PostgreSQL ${version}, but this is PostgreSQL ${major}. Dump it with the version that ` +
-        'created it and restore it here, or set DATA_DIR to another directory.',
-    );
+export async function ensureCluster(dataDir: string, programs: string, account?: Account): Promise<string> {
+  const cluster = join(dataDir, CLUSTER_FOLDER);
+  if (!existsSync(cluster)) {
+    for (const name of await readdir(dataDir)) {
+      if (name.startsWith(UNFINISHED_PREFIX)) await removeUnfinished(join(dataDir, name));
+    }
+    const unfinished = join(dataDir, UNFINISHED_PREFIX + randomUUID());
+    if (!account || (await canReach(account, '-x', dataDir))) await mkdir(unfinished, { mode: 0o700 });
+    else await symlink(await makeOpenFolder(OPEN_DIRECTORY, 'data-'), unfinished);
+    await initialize(await realpath(unfinished), programs, account);
+    await rename(unfinished, cluster);
   }
-  try {
-    await createCluster(cluster, { path, account }, initdb);
-  } catch (error) {
-    throw new OperatorError(`PostgreSQL cannot create a database in ${path}: ${(error as Error).message}`, {
-      cause: error,
-    });
-  }
+  return realpath(cluster);
 }
 
-async function createCluster(cluster: string, { path, account }: DataDirectory, initdb: string): Promise<void> {
-  await removeUnfinished(path, account);
-  const unfinished = join(path, UNFINISHED_PREFIX + randomUUID());
-  await mkdir(unfinished, { mode: 0o700 });
-  if (account) await chown(unfinished, account.uid, account.gid);
+async function initialize(folder: string, programs: string, account?: Account): Promise<void> {
+  // The system takes unsigned numbers here.
+  if (account) await chown(folder, account.uid >>> 0, account.gid >>> 0);
   const args = [
-    `--pgdata=${unfinished}`,
+    `--pgdata=${folder}`,
     `--username=${SUPERUSER}`,
-    // Each start writes who may connect. A server that is started otherwise refuses everybody.
-    '--auth=reject',
+    // Who reaches the socket may connect: only the account and root can enter its folder.
+    '--auth-local=trust',
+    '--auth-host=reject',
     '--encoding=UTF8',
     // Sorts by code point, and has upper and lower case of all of Unicode, by PostgreSQL's own tables. The order is the
     // same on every machine, and indexes survive an upgrade of the operating system's locales.
@@ -56,38 +51,11 @@ async function createCluster(cluster: string, { path, account }: DataDirectory, 
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
   ];
-  const { exitCode, output } = await runCommand(initdb, args, account, INITDB_TIMEOUT_MS);
-  if (exitCode !== 0) throw new Error(lastLines(output));
-  await rename(unfinished, cluster);
+  await run(join(programs, 'bin/initdb'), args, account);
 }
 
-/** Removes what interrupted attempts have left. An initdb that lost its parent may still be writing: then the next start does. */
-async function removeUnfinished(path: string, account: Account | undefined): Promise<void> {
-  for (const name of await readdir(path)) {
-    if (!name.startsWith(UNFINISHED_PREFIX)) continue;
-    // The account itself removes the content: root would follow its links.
-    await runScript('rm -rf -- "$1"', [join(path, name)], account);
-    await rmdir(join(path, name)).catch(() => undefined);
-  }
-}
-
-/**
- * Reads a file in PostgreSQL's folder. As root, this process does nothing else there: the account that runs PostgreSQL may
- * plant a link to a file that it cannot read itself, or a pipe. Neither is read.
- *
- * @returns undefined if the file does not exist or is a link
- */
-export async function readOwnFile(path: string): Promise<string | undefined> {
-  const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  try {
-    return await readFile(path, { encoding: 'utf8', flag });
-  } catch (error) {
-    if (['ENOENT', 'ELOOP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-    throw error;
-  }
-}
-
-/** @returns the end of a program's output, for an error message */
-export function lastLines(output: string): string {
-  return output.trimEnd().split('\n').slice(-8).join('\n');
+/** Removes what an interrupted attempt has left. An initdb that lost its parent may still be writing: then the next start does. */
+async function removeUnfinished(path: string): Promise<void> {
+  const folder = await realpath(path).catch(() => path);
+  for (const each of [folder, path]) await rm(each, { recursive: true, force: true }).catch(() => undefined);
 }

@@ -1,54 +1,45 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
-import { platform } from 'node:os';
-import { join } from 'node:path';
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { lock } from 'proper-lockfile';
 import { OperatorError } from '../errors.js';
-import { findNativePackage, prepareBinaries } from './binaries.js';
-import { SUPERUSER } from './cluster.js';
-import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY, type DataDirectoryChoice } from './data-directory.js';
-import { readServerState, SOCKET_PORT, startServer, type Server } from './server.js';
+import { CLUSTER_FOLDER, ensureCluster, SUPERUSER } from './cluster.js';
+import { findPrograms, postgresAccount, preparePrograms } from './programs.js';
+import { probe, startServer } from './server.js';
 
-/** The service's database in the cluster. */
-const DATABASE = 'catalog';
+/** The number in the name of the server's socket. The server uses no port of the network. */
+const SOCKET_PORT = 5432;
 
 /** The longest address of a Unix socket on every system, in bytes: macOS takes 104, Linux 108. */
 const MAX_SOCKET_PATH = 103;
 
-/** How long to wait for a server that another process is about to stop, in milliseconds. */
-const MAX_STOPPING_MS = 3_000;
+/** How long to wait for a server that stops, such as that of a process which was killed, in milliseconds. */
+const MAX_STOPPING_MS = 5_000;
 
 /** How long to wait for another process that starts PostgreSQL or uses it alone, in milliseconds. */
 const MAX_LOCKED_MS = 120_000;
 
-const POLL_INTERVAL_MS = 50;
-
-/** The address of the service's database, by a Unix socket. */
-export interface ConnectionAddress {
-  /** The folder of the socket. */
-  readonly host: string;
-  /** The number in the name of the socket; not a port of the network. */
-  readonly port: number;
-  readonly user: string;
-  /** Throws: the server requires no password. */
-  readonly password: () => never;
-  readonly database: string;
-  readonly ssl: false;
-  readonly options: string;
-}
+/** What some errors mean here, by their codes. */
+const HINTS: Readonly<Record<string, string>> = {
+  ELOCKED: 'another process of the service is already running there',
+  ENOENT: 'its programs do not start; on Linux they need glibc, which Alpine Linux, for example, does not have',
+};
 
 /** See README.md. */
 export interface EmbeddedPostgres {
-  /** Absolute path of the data directory. */
-  readonly dataDir: string;
-  readonly address: ConnectionAddress;
+  /** The address of the service's database, by a Unix socket. */
+  readonly address: pg.ClientConfig;
   /** Stops the server if this process started it. Close all connections first. */
   close(): Promise<void>;
 }
 
-export interface EmbeddedPostgresOptions extends DataDirectoryChoice {
+export interface EmbeddedPostgresOptions {
+  /** The DATA_DIR setting; undefined for `.data` in the checkout. */
+  readonly dataDir: string | undefined;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
   /**
    * Given by a process that serves: it starts the server and lets others use it. Called when the server ends before
    * `close`. Without it, this process uses the server of a process that serves. If there is none, it starts one for its
@@ -60,136 +51,88 @@ export interface EmbeddedPostgresOptions extends DataDirectoryChoice {
 /**
  * Opens the embedded PostgreSQL, and creates its database the first time.
  *
- * @throws OperatorError with the remedy, such as for an unusable data directory, a full disk or another major version
+ * @throws OperatorError with the reason, such as an unusable data directory, a full disk or another major version
  */
 export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
-  const { onLost, systemDirectory = SYSTEM_DIRECTORY } = options;
+  const { packageRoot, onLost } = options;
   // First, so that nothing is created without it.
-  const nativePackage = await findNativePackage();
-  const directory = await openDataDirectory(options);
-  const cluster = join(directory.path, CLUSTER_FOLDER);
-  const unlock = await takeLock(directory.path);
-  let server: Server | undefined;
+  const found = findPrograms();
+  const chosen = resolve(options.dataDir ?? join(packageRoot, '.data'));
+  const closers: (() => Promise<void>)[] = [];
   let isClosing = false;
+  async function close(): Promise<void> {
+    isClosing = true;
+    for (const closeOne of closers.toReversed()) await closeOne();
+  }
   try {
-    if (!(await isServed(cluster, onLost === undefined))) {
-      const binaries = await prepareBinaries(nativePackage, directory.account, systemDirectory);
-      server = await startServer(directory, binaries);
+    await mkdir(chosen, { recursive: true });
+    const dataDir = await realpath(chosen);
+    const unlock = await takeLock(dataDir);
+    closers.push(unlock);
+    const socket = await openSocketFolder(join(dataDir, CLUSTER_FOLDER));
+    closers.push(socket.close);
+    // All options are given, so that the driver adds none of PGSSLMODE and PGOPTIONS, which concern other servers.
+    const where = { host: socket.path, port: SOCKET_PORT, user: SUPERUSER, database: 'catalog' };
+    const address = { ...where, ssl: false, options: '-c search_path=public' };
+    const isJoined = await isServed(address, onLost === undefined);
+    if (!isJoined) {
+      const account = await postgresAccount(join(dataDir, CLUSTER_FOLDER));
+      const programs = await preparePrograms(found, account);
+      const cluster = await ensureCluster(dataDir, programs, account);
+      const server = await startServer({ programs, cluster, account, logFile: join(dataDir, 'server.log'), address });
+      closers.push(() => server.stop());
       void server.ended.then(() => {
-        if (!isClosing) onLost?.(new OperatorError(`The embedded PostgreSQL in ${directory.path} ended unexpectedly.`));
+        if (!isClosing) onLost?.(new OperatorError(`The embedded PostgreSQL in ${dataDir} ended unexpectedly.`));
       });
     }
-    const socket = await openSocketFolder(cluster);
-    if (server) await createDatabase({ ...addressIn(socket.path), database: 'postgres' });
-    if (onLost || !server) await unlock();
-    return {
-      dataDir: directory.path,
-      address: addressIn(socket.path),
-      async close() {
-        isClosing = true;
-        await server?.stop();
-        await socket.close();
-        await unlock();
-      },
-    };
+    if (onLost || isJoined) await unlock();
+    return { address, close };
   } catch (error) {
-    isClosing = true;
-    await server?.stop();
-    await unlock();
-    throw error;
-  }
-}
-
-/**
- * Whether another process has started the server. One that is about to stop is waited for.
- *
- * @param mayJoin - whether that is of use
- */
-async function isServed(cluster: string, mayJoin: boolean): Promise<boolean> {
-  const deadline = Date.now() + MAX_STOPPING_MS;
-  for (;;) {
-    const state = await readServerState(cluster);
-    if (!state) return false;
-    if (state.isReady && mayJoin) return true;
-    if (Date.now() > deadline) {
-      throw new OperatorError(
-        `Another process uses the PostgreSQL in ${cluster} (process ${state.pid}). Stop it first, or set DATA_DIR to ` +
-          'another directory.',
-      );
-    }
-    await delay(POLL_INTERVAL_MS);
-  }
-}
-
-/**
- * Takes the lock of a data directory: nobody else starts a server there meanwhile. A process that is suspended for long
- * may lose it. PostgreSQL's own lock then still refuses a second server.
- *
- * @returns releases the lock; may be called again
- */
-async function takeLock(dataDirectory: string): Promise<() => Promise<void>> {
-  try {
-    const unlock = await lock(dataDirectory, {
-      lockfilePath: join(dataDirectory, 'lock'),
-      stale: 3_000,
-      update: 1_000,
-      retries: { forever: true, maxRetryTime: MAX_LOCKED_MS, minTimeout: 20, maxTimeout: 250, factor: 1.5 },
-      // The default throws from a timer, and so ends the process.
-      onCompromised: () => undefined,
-    });
-    return () => unlock().catch(() => undefined);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ELOCKED') throw error;
+    await close();
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    const reason = code in HINTS ? `${HINTS[code]} (${message})` : message;
     throw new OperatorError(
-      `Another process has had exclusive use of the PostgreSQL in ${dataDirectory} for more than ${MAX_LOCKED_MS / 1000} s. ` +
-        'Wait for it to finish, or find out whether it hangs.',
+      `The embedded PostgreSQL cannot run in ${chosen}: ${reason}. Set DATA_DIR to another directory, or DATABASE_URL to a ` +
+        'PostgreSQL of your own.',
       { cause: error },
     );
   }
 }
 
-/** A path to a folder that is short enough for the address of a socket. */
+/** Whether the server of a process that serves runs, which this one may join. One that is about to stop is waited for. */
+async function isServed(address: pg.ClientConfig, mayJoin: boolean): Promise<boolean> {
+  const deadline = Date.now() + MAX_STOPPING_MS;
+  for (;;) {
+    const state = await probe(address);
+    if (state === 'absent') return false;
+    if (state === 'ready' && mayJoin) return true;
+    if (Date.now() > deadline) throw new Error(HINTS.ELOCKED);
+    await delay(50);
+  }
+}
+
+/**
+ * Takes the lock of a data directory: nobody else starts a server there meanwhile. A process that is suspended for long
+ * may lose it. PostgreSQL then still refuses a second server. @returns releases the lock; may be called again
+ */
+async function takeLock(dataDir: string): Promise<() => Promise<void>> {
+  const unlock = await lock(dataDir, {
+    lockfilePath: join(dataDir, 'lock'),
+    stale: 3_000,
+    update: 1_000,
+    retries: { forever: true, maxRetryTime: MAX_LOCKED_MS, minTimeout: 20, maxTimeout: 250, factor: 1.5 },
+    // The default throws from a timer, and so ends the process.
+    onCompromised: () => undefined,
+  });
+  return () => unlock().catch(() => undefined);
+}
+
+/** A path to a folder that is short enough for the address of a socket: its own or, where that is too long, a link's. */
 async function openSocketFolder(folder: string): Promise<{ path: string; close: () => Promise<void> }> {
-  const path = join(folder, `.s.PGSQL.${SOCKET_PORT}`);
-  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return { path: folder, close: () => Promise.resolve() };
-  if (platform() !== 'linux') {
-    throw new OperatorError(
-      `The path ${path} is too long for a socket. Set DATA_DIR to a directory with a shorter path.`,
-    );
-  }
-  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
-  return { path: `/proc/self/fd/${handle.fd}`, close: () => handle.close() };
-}
-
-/** All options are given, so that the driver adds none of PGSSLMODE and PGOPTIONS, which concern other servers. */
-function addressIn(socketFolder: string): ConnectionAddress {
-  return {
-    host: socketFolder,
-    port: SOCKET_PORT,
-    user: SUPERUSER,
-    password: refusePassword,
-    database: DATABASE,
-    ssl: false,
-    options: '-c search_path=public',
-  };
-}
-
-/** The driver calls this if a server requires a password, instead of sending that of PGPASSWORD or ~/.pgpass. */
-function refusePassword(): never {
-  throw new OperatorError(
-    'Another program answers in place of the embedded PostgreSQL: it requires a password, and the embedded one has none. ' +
-      'Find out which program it is.',
-  );
-}
-
-/** @param address - of the database that PostgreSQL creates itself */
-async function createDatabase(address: pg.ClientConfig): Promise<void> {
-  const client = new pg.Client({ ...address, connectionTimeoutMillis: 10_000 });
-  await client.connect();
-  try {
-    const { rowCount } = await client.query('select from pg_database where datname = $1', [DATABASE]);
-    if (rowCount === 0) await client.query(`create database ${DATABASE} template template0`);
-  } finally {
-    await client.end();
-  }
+  const socket = join(folder, `.s.PGSQL.${SOCKET_PORT}`);
+  if (Buffer.byteLength(socket) <= MAX_SOCKET_PATH) return { path: folder, close: () => Promise.resolve() };
+  const temporary = await mkdtemp(join(tmpdir(), 'catalog-'));
+  const path = join(temporary, 'data');
+  await symlink(folder, path);
+  return { path, close: () => rm(temporary, { recursive: true, force: true }) };
 }

@@ -1,152 +1,89 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { access, chmod, cp, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { postgresAccount, runningAsRoot } from '../../src/embedded-postgres/account.js';
-import { findNativePackage, prepareBinaries } from '../../src/embedded-postgres/binaries.js';
-import { openDataDirectory } from '../../src/embedded-postgres/data-directory.js';
+import { chmod, cp, lstat, mkdir, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
 import { openEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
-import { skipWithout } from '../support/programs/skip.js';
+import { findPrograms, postgresAccount, preparePrograms, run } from '../../src/embedded-postgres/programs.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
-const isRoot = runningAsRoot();
+/** An account that is neither root nor the one that PostgreSQL runs as. */
+const STRANGER = { uid: 12_345, gid: 12_345 };
 
-describe('the places of the embedded PostgreSQL', function () {
-  this.timeout(60_000);
+/** What would lead PostgreSQL and its driver elsewhere. */
+const MISLEADING = { PGDATA: '/nowhere', PGPORT: '1', PGSSLMODE: 'require', PGOPTIONS: '-c nothing=1' };
 
-  it('the data are in .data of the checkout, or in DATA_DIR', async () => {
-    const packageRoot = await openFolder();
-    const pathOf = async (dataDir?: string) =>
-      (await openDataDirectory({ packageRoot, dataDir, systemDirectory: join(packageRoot, 'system') })).path;
-    assert.equal(await pathOf(), join(packageRoot, '.data'));
-    assert.equal(await pathOf(join(packageRoot, 'a', 'b')), join(packageRoot, 'a', 'b'));
-    assert.deepEqual((await readdir(packageRoot)).sort(), ['.data', 'a']);
+describe('the places of the embedded PostgreSQL', () => {
+  it('it runs in a folder that only its owner can enter, as root too, at a path longer than a socket address may be', async () => {
+    const closed = await temporaryFolder();
+    await chmod(closed, 0o700);
+    const packageRoot = join(closed, `a folder with 'quotes" and $HOME `.repeat(5).trim());
+    await mkdir(packageRoot);
+    const open = () => openEmbeddedPostgres({ packageRoot, dataDir: undefined });
+    const cluster = join(packageRoot, '.data/postgresql');
+    const before = { ...process.env };
+    Object.assign(process.env, MISLEADING);
+    try {
+      const postgres = await open();
+      try {
+        const client = new pg.Client(postgres.address);
+        await client.connect();
+        const { rows } = await client.query('show listen_addresses');
+        await client.end();
+        assert.deepEqual(rows, [{ listen_addresses: '' }], 'it listens on no port');
+        const { uid, mode } = await stat(cluster);
+        assert.deepEqual([uid === 0, mode & 0o777, (await stat(closed)).mode & 0o777], [false, 0o700, 0o700]);
+        if (process.getuid?.() === 0) {
+          await assert.rejects(run('ls', [await realpath(cluster)], STRANGER), /Permission denied/);
+          await run('ls', [await realpath(cluster)], await postgresAccount(cluster));
+        }
+      } finally {
+        await postgres.close();
+      }
+
+      await writeFile(join(cluster, 'postgresql.conf'), "work_mem = 'lots'\n");
+      await assert.rejects(open(), (error: Error) => {
+        assert.match(error.message, /PostgreSQL does not start: .*invalid value for parameter "work_mem": "lots"/s);
+        assert.ok(error.message.includes(`Its log is ${join(packageRoot, '.data/server.log')}`));
+        return error.name === 'OperatorError';
+      });
+      await writeFile(join(cluster, 'postgresql.conf'), '');
+      await writeFile(join(cluster, 'PG_VERSION'), '9\n');
+      await assert.rejects(open(), /initialized by PostgreSQL version 9, which is not compatible with this version 18/);
+      assert.deepEqual((await readdir(dirname(cluster))).sort(), ['postgresql', 'server.log']);
+    } finally {
+      process.env = before;
+      // Outside the folder where that is closed to the account of PostgreSQL.
+      await rm(await realpath(cluster), { recursive: true });
+    }
   });
 
   it('a data directory that cannot be made is named in the error, with what to do', async () => {
-    const folder = await openFolder();
-    const file = join(folder, 'file');
+    const file = join(await temporaryFolder(), 'file');
     await writeFile(file, '');
     for (const dataDir of [join(file, 'data'), file]) {
-      await assert.rejects(openDataDirectory({ packageRoot: folder, dataDir }), (error: Error) => {
-        return (
-          error.name === 'OperatorError' && error.message.startsWith(`The data directory ${dataDir} cannot be used`)
-        );
-      });
-    }
-  });
-
-  describe('as root', () => {
-    before(function () {
-      if (!isRoot) skipWithout('the rights of root', this);
-    });
-
-    it('the data are outside a checkout that only root may enter, and stay there', async () => {
-      const closed = await temporaryFolder();
-      const packageRoot = join(closed, 'checkout');
-      await mkdir(packageRoot);
-      const options = { packageRoot, systemDirectory: join(await openFolder(), 'made'), dataDir: undefined };
-      const { path, account } = await openDataDirectory(options);
-      const name = createHash('sha256').update(packageRoot).digest('hex').slice(0, 12);
-      assert.deepEqual([path, account], [join(options.systemDirectory, name), await postgresAccount()]);
-      assert.deepEqual([await readdir(packageRoot), (await stat(closed)).mode & 0o777], [[], 0o700]);
-      // The way becomes free.
-      await chmod(closed, 0o755);
-      assert.equal((await openDataDirectory(options)).path, path);
-    });
-
-    it('a data directory that only root may enter is opened to PostgreSQL, and one inside such a folder is refused', async () => {
-      const dataDir = await temporaryFolder();
-      const behind = join(await temporaryFolder(), 'data');
-      assert.equal((await openDataDirectory({ packageRoot: dataDir, dataDir })).path, dataDir);
-      assert.equal((await stat(dataDir)).mode & 0o777, 0o711);
-      const { uid } = await postgresAccount();
-      await assert.rejects(openDataDirectory({ packageRoot: dataDir, dataDir: behind }), {
+      await assert.rejects(openEmbeddedPostgres({ packageRoot: file, dataDir }), {
         name: 'OperatorError',
-        message:
-          `The data directory ${behind} cannot be used: PostgreSQL does not run as root, and the user it runs as (uid ${uid}) ` +
-          'cannot enter one of its parent directories. Set DATA_DIR to a directory that every user can reach.',
+        message: new RegExp(`^The embedded PostgreSQL cannot run in ${dataDir}: E.+ Set DATA_DIR to another directory`),
       });
-    });
-
-    it('programs that the account of PostgreSQL cannot read are copied once, and again when the copy is damaged', async () => {
-      const source = await copyOfPackage();
-      await chmod(join(source.directory, '..'), 0o700);
-      await chmod(join(source.directory, 'share'), 0o700);
-      await chmod(join(source.directory, 'bin', 'initdb'), 0o700);
-      const systemDirectory = join(await openFolder(), 'made');
-      const account = await postgresAccount();
-      const prepare = () => prepareBinaries(source, account, systemDirectory);
-      const copy = join(systemDirectory, `postgresql-${source.version}`);
-      const binaries = await prepare();
-      assert.equal(binaries.initdb, join(copy, 'bin', 'initdb'));
-      const { ino } = await stat(copy);
-      assert.deepEqual(await prepare(), binaries);
-      assert.equal((await stat(copy)).ino, ino);
-
-      await rm(join(copy, 'share'), { recursive: true });
-      assert.deepEqual(await prepare(), binaries);
-      await access(join(copy, 'share'));
-      assert.deepEqual(await readdir(systemDirectory), [basename(copy)]);
-    });
-  });
-
-  it('links and exec bits that an installation without scripts left out are restored', async () => {
-    const source = await copyOfPackage();
-    const library = join(source.directory, 'lib');
-    const links: string[] = [];
-    for (const name of await readdir(library)) {
-      if (!(await lstat(join(library, name))).isSymbolicLink()) continue;
-      links.push(name);
-      await rm(join(library, name));
     }
-    await chmod(join(source.directory, 'bin', 'postgres'), 0o644);
-    const account = isRoot ? await postgresAccount() : undefined;
-    const { postgres } = await prepareBinaries(source, account, join(source.directory, 'unused'));
-    assert.equal(postgres, join(source.directory, 'bin', 'postgres'));
-    assert.ok(links.length === 0 || (await lstat(join(library, links[0] ?? ''))).isSymbolicLink());
   });
 
-  it('data of another version and a wrong configuration are named in the error', async () => {
-    const dataDir = join(await openFolder(), `a folder with 'quotes" and $HOME`);
-    const cluster = join(dataDir, 'postgresql');
-    const open = () => openEmbeddedPostgres({ packageRoot: dataDir, dataDir });
-    await mkdir(dataDir);
-    await (await open()).close();
-
-    const configuration = join(cluster, 'postgresql.conf');
-    await writeFile(configuration, "work_mem = 'lots'\n");
-    await assert.rejects(open(), (error: Error) => {
-      assert.match(error.message, /^PostgreSQL does not start in .*: .*invalid value for parameter "work_mem": "lots"/);
-      assert.ok(error.message.endsWith(`Its log is ${join(cluster, 'server.log')}`));
-      return error.name === 'OperatorError';
-    });
-
-    await writeFile(join(cluster, 'PG_VERSION'), '9\n');
-    await assert.rejects(open(), {
-      name: 'OperatorError',
-      message:
-        `The data in ${cluster} was created by PostgreSQL 9, but this is PostgreSQL 18. Dump it with the version that created it ` +
-        'and restore it here, or set DATA_DIR to another directory.',
-    });
+  it('links and exec bits that an installation without scripts left out are restored, for root in a copy if need be', async () => {
+    const folder = await temporaryFolder();
+    const installed = join(folder, 'package/native');
+    await cp(dirname(findPrograms()), dirname(installed), { recursive: true, verbatimSymlinks: true });
+    const library = join(installed, 'lib');
+    for (const name of await readdir(library)) {
+      if ((await lstat(join(library, name))).isSymbolicLink()) await rm(join(library, name));
+    }
+    await chmod(join(installed, 'bin/postgres'), 0o644);
+    execFileSync('chmod', ['-R', 'go-rwx', dirname(installed)]);
+    const account = await postgresAccount(folder);
+    const open = join(folder, 'open');
+    const programs = await preparePrograms(installed, account, open);
+    assert.equal(programs.startsWith(open), account !== undefined);
+    assert.match(await run(join(programs, 'bin/postgres'), ['--version'], account), /^postgres \(PostgreSQL\) 18/);
+    assert.equal(await preparePrograms(installed, account, open), programs);
   });
 });
-
-async function openFolder(): Promise<string> {
-  const folder = await temporaryFolder();
-  await chmod(folder, 0o755);
-  return folder;
-}
-
-/** The platform's package in a folder of its own, to be damaged. */
-async function copyOfPackage(): Promise<{ directory: string; version: string }> {
-  const { directory: original, version } = await findNativePackage();
-  const folder = join(await openFolder(), 'package');
-  const directory = join(folder, 'native');
-  await mkdir(folder);
-  await cp(original, directory, { recursive: true, verbatimSymlinks: true });
-  // Also where the packages were installed under a strict umask: the account must be able to enter.
-  execFileSync('chmod', ['-R', 'a+rX', folder]);
-  return { directory, version };
-}

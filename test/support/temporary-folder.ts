@@ -1,5 +1,5 @@
 import { constants, rmSync } from 'node:fs';
-import { access, mkdtemp, readdir, readFile, readlink, realpath, statfs } from 'node:fs/promises';
+import { access, chmod, mkdtemp, readdir, readFile, readlink, realpath, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { isAlive, killServers, removeSharedMemory } from './programs/server-processes.js';
@@ -27,6 +27,8 @@ export async function temporaryFolder(): Promise<string> {
   preparation ??= prepare();
   const { parent, prefix } = await preparation;
   const folder = await mkdtemp(join(parent, `${prefix}${process.pid}-`));
+  // The account that runs PostgreSQL for root has to reach the data in it.
+  await chmod(folder, 0o711);
   folders.push(folder);
   return folder;
 }

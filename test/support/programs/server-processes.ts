@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { platform } from 'node:os';
 import { join, sep } from 'node:path';
-import { CLUSTER_FOLDER } from '../../../src/embedded-postgres/data-directory.js';
+import { CLUSTER_FOLDER } from '../../../src/embedded-postgres/cluster.js';
 
 /** The line of postmaster.pid with the key of the shared memory, from 0 (PostgreSQL, `src/include/utils/pidfile.h`). */
 const SHARED_MEMORY_LINE = 6;

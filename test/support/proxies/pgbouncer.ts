@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { runningAsRoot } from '../../../src/embedded-postgres/account.js';
 import { eventually } from '../eventually.js';
 import { freePort } from '../programs/free-port.js';
 import { temporaryFolder } from '../temporary-folder.js';
@@ -39,7 +38,7 @@ pool_mode = ${mode}\ndefault_pool_size = ${poolSize}\n`,
   );
   await chmod(folder, 0o755);
   // It refuses to run as root.
-  const child = spawn(program, ['-q', ...(runningAsRoot() ? ['-u', 'nobody'] : []), file], {
+  const child = spawn(program, ['-q', ...(process.getuid?.() === 0 ? ['-u', 'nobody'] : []), file], {
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { access, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.js';
+import { startProgram, startServer } from '../support/program.js';
+import { runCommand } from '../support/programs/command.js';
+import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
+import { send } from '../support/request.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+
+describe('the embedded PostgreSQL of several processes', () => {
+  let environment: { DATA_DIR: string };
+  /** The keys that were created so far: none may be lost. */
+  const keys: string[] = [];
+
+  before(async () => {
+    environment = { DATA_DIR: await temporaryFolder() };
+  });
+
+  /** Creates a key, as `make key` does. */
+  async function createKey(): Promise<void> {
+    const { code, stdout, stderr } = await runCommand(['keys', 'create', '--demo', '--json'], environment);
+    assert.equal(code, 0, stderr);
+    keys.push((JSON.parse(stdout) as { key: string }).key);
+  }
+
+  async function assertKeysWork(url: string): Promise<void> {
+    for (const key of keys)
+      assert.equal((await send(url, '/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
+  }
+
+  const isStopped = (): boolean => serverProcesses(environment.DATA_DIR).length === 0;
+
+  it('a first start that was killed half-way is repaired by the next one', async () => {
+    const { child, ended } = startProgram(['keys', 'list'], environment);
+    await eventually('a cluster is being created', async () =>
+      (await readdir(environment.DATA_DIR)).some((name) => name.includes('.new-')),
+    );
+    child.kill('SIGKILL');
+    await ended;
+    signalServers(environment.DATA_DIR, 'SIGKILL');
+    await assert.rejects(access(join(environment.DATA_DIR, 'postgresql')), 'it was too late');
+    await createKey();
+    assert.deepEqual([isStopped(), (await readdir(environment.DATA_DIR)).sort()], [true, ['postgresql', 'server.log']]);
+  });
+
+  it('a command uses the PostgreSQL of the server, and a second server is refused', async () => {
+    const server = await startServer(environment);
+    await createKey();
+    await assertKeysWork(server.url);
+    await assert.rejects(startServer(environment), {
+      message:
+        `the server ended: catalog: The embedded PostgreSQL cannot run in ${environment.DATA_DIR}: another process of the ` +
+        'service is already running there. Set DATA_DIR to another directory, or DATABASE_URL to a PostgreSQL of your own.\n',
+    });
+    await createKey();
+    await assertKeysWork(server.url);
+    server.child.kill('SIGKILL');
+    await server.ended;
+    await eventually('PostgreSQL ends with the server that started it', isStopped);
+  });
+
+  it('a server whose PostgreSQL is killed ends with an error, and the next one finds all data', async () => {
+    const server = await startServer(environment);
+    await createKey();
+    await assertKeysWork(server.url);
+    signalServers(environment.DATA_DIR, 'SIGKILL');
+    const { code, stderr } = await server.ended;
+    const message = `catalog: The embedded PostgreSQL in ${environment.DATA_DIR} ended unexpectedly.\n`;
+    assert.deepEqual([code, stderr], [1, message]);
+  });
+
+  it('commands that start at the same moment take turns, and a lock file whose number another process has is stale', async () => {
+    const lockFile = join(environment.DATA_DIR, 'postgresql/postmaster.pid');
+    const [, ...rest] = (await readFile(lockFile, 'utf8')).split('\n');
+    await writeFile(lockFile, [process.pid, ...rest].join('\n'));
+    await Promise.all([createKey(), createKey()]);
+    assert.equal(isStopped(), true);
+    const server = await startServer(environment);
+    await assertKeysWork(server.url);
+    assert.equal(keys.length, 6);
+    assert.equal((await server.stop()).code, 0);
+  });
+});
