@@ -105,6 +105,7 @@ async function launch({ programs, cluster, account, logFile, address, settings }
   return {
     ended,
     async stop(signal = 'SIGINT') {
+      child.ref();
       child.kill(signal);
       await ended;
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { access, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.js';
-import { startProgram, startServer } from '../support/program.js';
+import { runProgram, startProgram, startServer } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
 import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
 import { send } from '../support/request.js';
@@ -17,9 +17,9 @@ describe('the embedded PostgreSQL of several processes', () => {
     environment = { DATA_DIR: await temporaryFolder() };
   });
 
-  /** Creates a key, as `make key` does. */
-  async function createKey(): Promise<void> {
-    const { code, stdout, stderr } = await runCommand(['keys', 'create', '--demo', '--json'], environment);
+  /** Creates a key, as `make key` does. @param run - runs the command in a process of its own or in this one */
+  async function createKey(run: typeof runProgram | typeof runCommand = runCommand): Promise<void> {
+    const { code, stdout, stderr } = await run(['keys', 'create', '--demo', '--json'], environment);
     assert.equal(code, 0, stderr);
     keys.push((JSON.parse(stdout) as { key: string }).key);
   }
@@ -40,7 +40,7 @@ describe('the embedded PostgreSQL of several processes', () => {
     await ended;
     signalServers(environment.DATA_DIR, 'SIGKILL');
     await assert.rejects(access(join(environment.DATA_DIR, 'postgresql')), 'it was too late');
-    await createKey();
+    await createKey(runProgram);
     assert.deepEqual([isStopped(), (await readdir(environment.DATA_DIR)).sort()], [true, ['postgresql', 'server.log']]);
   });
 
