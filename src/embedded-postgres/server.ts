@@ -65,10 +65,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   for (;;) {
     const server = await launch(options);
-    let isRunning = true;
-    void server.ended.then(() => (isRunning = false));
-    while (isRunning && Date.now() < deadline) {
-      if ((await probe(address)) === 'ready') return server;
+    const ended = server.ended.then(() => 'ended' as const);
+    for (let state; state !== 'ended' && Date.now() < deadline;) {
+      state = await Promise.race([ended, probe(address)]);
+      if (state === 'ready') return server;
       await delay(20);
     }
     await server.stop('SIGQUIT');

@@ -30,8 +30,8 @@ export interface TestPostgres {
   readonly folder: string;
   /** A migrated database. The same after a restart. */
   readonly url: string;
-  /** Stops the server in order, or at once, without writing what it has in memory. */
-  stop(mode?: 'immediate'): Promise<void>;
+  /** Stops the server in order, or immediately, without writing what it has in memory. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>;
   /** Starts it where it was. */
   restart(): Promise<void>;
   /** Kills all its processes, as a power failure would. */
@@ -208,7 +208,7 @@ export async function startServerIn(folder: string): Promise<TcpServer & { socke
     port,
     socketFolder: cluster,
     urlOf: (database) => `postgres://${SUPERUSER}:${PASSWORD}@127.0.0.1:${port}/${database}`,
-    stop: (mode) => server.stop(mode && 'SIGQUIT'),
+    stop: (mode) => server.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
     async restart() {
       await server.stop();
       server = await start();
