@@ -4,6 +4,7 @@ import { KeyRefused } from '../keys/key-change.js';
 import { formParser } from '../site/delivery/form.js';
 import { Notice } from '../site/layout/components.js';
 import { PageError } from '../site/layout/error-page.js';
+import { hashOfForm, ONCE_FIELD } from '../site/layout/form-once.js';
 import { seeOther } from '../site/sign-in/return-to.js';
 import type { ComponentChildren } from 'preact';
 import type { OperatorContext, OperatorParts } from './context.js';
@@ -53,7 +54,7 @@ export function redirectAndConfirm(ctx: OperatorContext, address: string, confir
   seeOther(ctx, address);
 }
 
-const parseOnce = formParser({ form: { schema: { pattern: '^[0-9a-f]{64}$' } } });
+const parseOnce = formParser(ONCE_FIELD);
 
 /**
  * Runs what a form does once, however often it is sent, and redirects to where it has led.
@@ -61,7 +62,7 @@ const parseOnce = formParser({ form: { schema: { pattern: '^[0-9a-f]{64}$' } } }
  * @param act - returns that address
  */
 export async function once(ctx: OperatorContext, act: () => Promise<string>): Promise<void> {
-  const { form } = parseOnce(ctx).values;
+  const form = hashOfForm(parseOnce(ctx).values.form).toString('hex');
   const { forms } = ctx.state.session;
   let address = forms.get(form);
   if (address === undefined) {

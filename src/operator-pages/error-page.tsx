@@ -1,12 +1,11 @@
 import type { VNode } from 'preact';
-import { OperatorError, Problem } from '../errors.js';
+import { OperatorError } from '../errors.js';
 import { describeRequestError } from '../http/telemetry/loggable-error.js';
 import { toProblem } from '../http/response/problems.js';
 import type { Logger } from 'pino';
 import { INSUFFICIENT_PRIVILEGE, sqlState } from '../platform/postgres/errors.js';
 import type { PageContext } from '../site/context.js';
-import { ErrorFooter, PageError } from '../site/layout/error-page.js';
-import { page } from '../site/layout/page.js';
+import { answerError, PageError } from '../site/layout/error-page.js';
 import { guidesUrl, type OperatorParts } from './context.js';
 
 /** For people, in place of the detail, which is about calls of the API. */
@@ -55,37 +54,21 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
   );
 }
 
-/** Answers with an error as a page. */
+/** Answers an operator with an error as a page. */
 export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
-  const { log } = parts;
-  const guides = guidesUrl(parts);
-  const { status, title, detail, headers } = toPageError(ctx, error, log);
-  ctx.set(headers);
-  page(
-    ctx,
-    { title, status },
-    <>
-      <p class="lead">{detail}</p>
-      {lacksRights(error) && guides !== undefined && (
-        <p>
-          <a href={`${guides}/operators/operator-pages#developers`}>Guide “Operator pages”</a>
-        </p>
-      )}
-      {ctx.method === 'POST' && <Outcome ctx={ctx} status={status} />}
-      <p>
-        <a class="button" href="/">
-          Go to the status
-        </a>
-      </p>
-      <ErrorFooter ctx={ctx} status={status} />
-    </>,
-  );
-}
-
-/** @throws Problem for the status that the router leaves where no route answers */
-export function requireAnswer({ status, response }: PageContext): void {
-  if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
-  if (status === 405 || status === 501) {
-    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
-  }
+  const { status, title, detail, headers } = toPageError(ctx, error, parts.log);
+  const guides = lacksRights(error) ? guidesUrl(parts) : undefined;
+  answerError(ctx, {
+    status,
+    title,
+    headers,
+    detail,
+    outcome: <Outcome ctx={ctx} status={status} />,
+    links: [
+      ...(guides === undefined
+        ? []
+        : [{ address: `${guides}/operators/operator-pages#developers`, label: 'Guide “Operator pages”' }]),
+      { address: '/', label: 'Go to the status' },
+    ],
+  });
 }

@@ -7,20 +7,19 @@ import { logFailedAnswers } from '../http/telemetry/loggable-error.js';
 import type { PageContext, PageFrame, PageRouter, PageState } from '../site/context.js';
 import { receiveForm } from '../site/delivery/form.js';
 import { setSecurityFields } from '../site/delivery/headers.js';
+import { IMMUTABLE } from '../site/delivery/static-files.js';
+import { requireAnswer } from '../site/layout/error-page.js';
 import type { OperatorParts } from './context.js';
 import { addDeveloper } from './developers/developer.js';
 import { addDeveloperActs } from './developers/developer-acts.js';
 import { addDevelopers } from './developers/developers.js';
 import { addKey } from './developers/key.js';
-import { operatorErrorPage, requireAnswer } from './error-page.js';
+import { operatorErrorPage } from './error-page.js';
 import { addFailedKeys } from './failed-keys.js';
 import { OperatorLayout } from './layout.js';
 import { addSettings } from './settings.js';
 import { addSignIn } from './sign-in.js';
 import { addStatus } from './status/status.js';
-
-/** The name of a static file changes with its content, so a client may keep it for a year. */
-const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 /** Bound on a page, in milliseconds: longer than on those of the public, which share their connections with the API. */
 const DEADLINE_MS = 10_000;

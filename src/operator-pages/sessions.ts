@@ -20,7 +20,7 @@ export interface OperatorSession {
   readonly signedInAt: number;
   /** What the page at this address confirms, once. */
   confirmation?: { readonly address: string; readonly notice: VNode } | undefined;
-  /** The address that each form has led to, by the token of the form: a form that was sent twice acts once. */
+  /** The address that each form has led to, by the hash of the form's token: a form that was sent twice acts once. */
   readonly forms: LRUCache<string, Promise<string>>;
 }
 

@@ -2,11 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { VNode } from 'preact';
 import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../site/context.js';
-import { formParser } from '../site/delivery/form.js';
 import { CodeBlock, Notice } from '../site/layout/components.js';
 import { PageError } from '../site/layout/error-page.js';
-import { FormActions } from '../site/layout/form-field.js';
 import { page } from '../site/layout/page.js';
+import { addLinkPage, readLink } from '../site/sign-in/link-page.js';
 import { seeOther } from '../site/sign-in/return-to.js';
 import type { OperatorContext, OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
@@ -15,8 +14,6 @@ const SIGN_IN = '/sign-in';
 
 /** Wraps the handler of a route: passes an operator's request on to it, and sends everybody else to the sign-in page. */
 export type OperatorGuard = (handler: (ctx: OperatorContext) => unknown) => (ctx: PageContext) => Promise<void>;
-
-const parseLink = formParser({ token: { schema: {} } });
 
 /** Adds sign-in by link and sign-out. @returns the guard of all other pages */
 export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, 'db' | 'log'>): OperatorGuard {
@@ -30,27 +27,11 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
     page(ctx, { title: 'Sign in' }, <SignIn isInterrupted={isInterrupted} />);
   });
 
-  // Opening a link only shows a button, since malware scanners open the links in messages.
-  router.get(`${SIGN_IN}/:token`, (ctx) => {
-    // Keeps the token out of the Referer of the files that the page loads.
-    ctx.set('Referrer-Policy', 'strict-origin');
-    const { token = '' } = ctx.params as { token?: string };
-    page(
-      ctx,
-      { title: 'Sign in' },
-      <>
-        <p>Sign in to the operator pages in this browser. This link works only once.</p>
-        <form method="post" action={SIGN_IN}>
-          <input type="hidden" name="token" value={token} />
-          <FormActions label="Sign in" />
-        </form>
-      </>,
-    );
-  });
+  addLinkPage(router, { path: SIGN_IN, action: SIGN_IN, opens: 'the operator pages' });
 
   router.post(SIGN_IN, async (ctx) => {
     // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.
-    if (!(await spendOperatorLink(db, parseLink(ctx).values.token))) {
+    if (!(await spendOperatorLink(db, readLink(ctx).values.token))) {
       throw new PageError(
         403,
         'This sign-in link is not valid',

@@ -6,9 +6,10 @@ import { deadline } from '../http/request/deadline.js';
 import type { PageContext, PageRouter, PageState, SiteParts } from './context.js';
 import { receiveForm } from './delivery/form.js';
 import { setSecurityFields } from './delivery/headers.js';
+import { IMMUTABLE } from './delivery/static-files.js';
 import { addGuides } from './guides/guides.js';
 import { addLandingPage } from './landing/landing.js';
-import { errorPage } from './layout/error-page.js';
+import { errorPage, requireAnswer } from './layout/error-page.js';
 import { prepareSamples } from './layout/samples.js';
 import { addReference } from './reference/reference.js';
 import { addRootFiles } from './root-files.js';
@@ -17,9 +18,6 @@ import { addSearch } from './search/search-page.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
-
-/** The name of a static file changes with its content, so a client may keep it for a year. */
-const IMMUTABLE = 'public, max-age=31536000, immutable';
 
 export const PAGE_LIMITS = { running: 3, waiting: 100, perAddress: 25, perWindow: 300 } as const;
 
@@ -96,14 +94,6 @@ function pathsOf(router: PageRouter): string[] {
 
 function firstSegment(path: string): string {
   return path.split('/', 2)[1] ?? '';
-}
-
-/** @throws Problem for the status that the router leaves where no route answers */
-function requireAnswer({ status, response }: PageContext): void {
-  if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
-  if (status === 405 || status === 501) {
-    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
-  }
 }
 
 function announcesContent({ req: { headers } }: PageContext): boolean {

@@ -165,7 +165,7 @@ describe('the acts of an operator', () => {
   it('a revoked key is refused from the next request, and is revoked only once', async () => {
     const { key, prefix, developerId } = await world.newKey({ label: 'production' });
     assert.equal(await statusOf(key), 200);
-    assert.ok((await operator.get(`/keys/${prefix}/revoke`)).text.includes('labelled “<bdi>production</bdi>”'));
+    assert.ok((await operator.get(`/keys/${prefix}/revoke`)).text.includes('(<bdi>production</bdi>)'));
     await assertInvalidates(true, async () => {
       const { text } = await submit(`/keys/${prefix}/revoke`);
       assert.ok(text.includes('It is refused from the next request.'), text);

@@ -193,7 +193,6 @@ function Usage({ usage }: { readonly usage: UsageCounts }): VNode {
 
 function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonly developer: Developer }): VNode {
   const now = Date.now();
-  const timeOf = (at: string | null): VNode | string => (at === null ? 'Never' : <RelativeTime at={at} now={now} />);
   return (
     <section>
       <h2 id="keys">Keys</h2>
@@ -208,8 +207,8 @@ function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonl
             <KeyName prefix={record.prefix} label={record.label} />,
             <KeyStateText record={record} now={now} isSuspended={developer.suspendedAt !== null} />,
             <code>{record.planId}</code>,
-            timeOf(record.lastUsedAt),
-            timeOf(record.expiresAt),
+            <RelativeTime at={record.lastUsedAt} now={now} />,
+            <RelativeTime at={record.expiresAt} now={now} />,
             isAccepted(record) ? (
               <a
                 class="button button-quiet danger"

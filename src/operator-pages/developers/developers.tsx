@@ -1,17 +1,15 @@
 import type { VNode } from 'preact';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
-import { findKeyPrefix, looksLikeKey } from '../../keys/api-key.js';
-import { printable } from '../../platform/text/plain-text.js';
 import { readUsageByDeveloper, type DeveloperTotal } from '../../usage/usage-totals.js';
 import type { PageRouter } from '../../site/context.js';
 import { formParser, type Submission } from '../../site/delivery/form.js';
-import { pageAddress, queryOf } from '../../site/delivery/page-address.js';
+import { queryOf } from '../../site/delivery/page-address.js';
 import { Badge, Table } from '../../site/layout/components.js';
-import { ErrorSummary, Field, FormActions } from '../../site/layout/form-field.js';
+import { ErrorSummary, FormActions } from '../../site/layout/form-field.js';
+import { FormOnce } from '../../site/layout/form-once.js';
+import { ProjectName, PROJECT_NAME_FIELD } from '../../site/layout/project-name.js';
 import { formatNumber, UserText } from '../../site/layout/values.js';
-import { FormOnce } from '../../site/settings/keys/key-forms.js';
-import { Pager, readListPage, type ListPage } from '../../site/settings/list-page.js';
-import { seeOther } from '../../site/sign-in/return-to.js';
+import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../site/settings/list-page.js';
 import { once, performAct } from '../acts.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
@@ -24,13 +22,7 @@ export const DEVELOPERS = '/developers';
 export const SHOWN_DAYS = 30;
 
 const parseNew = formParser({
-  project_name: {
-    schema: { minLength: 1, maxLength: MAX_PROJECT_NAME, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
-    message: (name: string) =>
-      findKeyPrefix(name) === undefined
-        ? `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`
-        : 'This looks like an API key. Project names are not secret: use another name.',
-  },
+  ...PROJECT_NAME_FIELD,
   attribution: { schema: { enum: ['', 'on'] } },
 });
 
@@ -41,14 +33,8 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts, requireO
   router.get(
     DEVELOPERS,
     requireOperator(async (ctx) => {
-      const wanted = queryOf(ctx).get('q') ?? '';
-      if (looksLikeKey(wanted)) {
-        // The secret leaves the address, and the prefix finds the key.
-        const prefix = findKeyPrefix(wanted);
-        seeOther(ctx, pageAddress(DEVELOPERS, prefix === undefined ? [] : [['q', prefix]]));
-        return;
-      }
-      const search = printable(wanted.trim().slice(0, MAX_PROJECT_NAME));
+      const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
+      if (search === undefined) return;
       const developers = await readListPage(ctx, (slice) =>
         readUsageByDeveloper(parts.db, { days: SHOWN_DAYS, ...(search !== '' && { search }), ...slice }),
       );
@@ -113,14 +99,12 @@ function DeveloperList({ developers, search }: DeveloperListProps): VNode {
             Create a developer
           </a>
         </p>
-        <form class="filter" method="get" action={DEVELOPERS}>
-          <label for="search">ID, name or key prefix</label>
-          <input class="input" id="search" name="q" value={search} maxLength={MAX_PROJECT_NAME} autocomplete="off" />
-          <button class="button" type="submit">
-            Search
-          </button>
-          {search !== '' && <a href={DEVELOPERS}>Show all</a>}
-        </form>
+        <ListSearch
+          path={DEVELOPERS}
+          search={search}
+          label="Filter by ID, name or key prefix"
+          maxLength={MAX_PROJECT_NAME}
+        />
       </div>
       {developers.rows.length === 0 ? (
         <p class="empty">{search === '' ? 'There are no developers yet' : 'No developer matches'}</p>
@@ -150,7 +134,7 @@ function DeveloperList({ developers, search }: DeveloperListProps): VNode {
           ])}
         />
       )}
-      <Pager path={pageAddress(DEVELOPERS, search === '' ? [] : [['q', search]])} page={developers} />
+      <Pager path={DEVELOPERS} search={search} page={developers} />
     </>
   );
 }
@@ -161,17 +145,7 @@ function NewDeveloperForm({ submission: { values, errors } }: { readonly submiss
       <ErrorSummary errors={[{ id: 'project-name', message: errors.project_name }]} />
       <p>A developer has keys and limits of their own. Next, send them a sign-in link, or create a key yourself.</p>
       <FormOnce action={`${DEVELOPERS}/new`}>
-        <Field
-          id="project-name"
-          name="project_name"
-          label="Project name"
-          hint="The developer sees it, also in responses from /api/v1/me."
-          // A key is not shown again.
-          value={findKeyPrefix(values.project_name) === undefined ? values.project_name.slice(0, MAX_PROJECT_NAME) : ''}
-          error={errors.project_name}
-          required
-          maxLength={MAX_PROJECT_NAME}
-        />
+        <ProjectName submission={{ values, errors }} hint="The developer sees it, also in responses from /api/v1/me." />
         <label class="checkbox">
           <input
             type="checkbox"

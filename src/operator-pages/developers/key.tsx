@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
-import type { VNode } from 'preact';
-import { findDeveloper, type Developer } from '../../developers/developers.js';
+import { findDeveloper } from '../../developers/developers.js';
 import { listEvents } from '../../events/events.js';
 import { isKeyPrefix } from '../../keys/api-key.js';
 import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
@@ -9,10 +8,10 @@ import { revokeKey } from '../../keys/revoke.js';
 import type { PageRouter } from '../../site/context.js';
 import { Fact } from '../../site/layout/components.js';
 import { PageError } from '../../site/layout/error-page.js';
-import { FormActions } from '../../site/layout/form-field.js';
-import { RelativeTime, Time, UserText } from '../../site/layout/values.js';
+import { UserText } from '../../site/layout/values.js';
 import { EventTable } from '../../site/settings/events.js';
-import { KeyStateText } from '../../site/settings/keys/key-state.js';
+import { KeyFacts } from '../../site/settings/keys/key-facts.js';
+import { RevokeForm } from '../../site/settings/keys/key-forms.js';
 import { Pager, readListPage } from '../../site/settings/list-page.js';
 import { seeOther } from '../../site/sign-in/return-to.js';
 import { applies } from '../../admission/invalidate-callers.js';
@@ -39,13 +38,20 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
     requireOperator(async (ctx) => {
       const key = await keyOf(ctx, db);
       const { prefix, developerId } = key;
+      const now = Date.now();
       const developer = await findDeveloper(db, developerId);
       const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
       operatorPage(
         ctx,
         { title: prefix, tab: 'developers', trail: trailTo(developer) },
         <>
-          <Facts record={key} developer={developer} />
+          <KeyFacts record={key} now={now} isSuspended={developer.suspendedAt !== null}>
+            <Fact name="Developer">
+              <a href={developerPath(developerId)}>
+                <UserText text={developer.projectName} />
+              </a>
+            </Fact>
+          </KeyFacts>
           {isAccepted(key) && (
             <p>
               <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
@@ -55,7 +61,7 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
           )}
           <section>
             <h2 id="events">Events</h2>
-            <EventTable events={events.rows} now={Date.now()} developer="Developer" isOfOneKey />
+            <EventTable events={events.rows} now={now} developer="Developer" isOfOneKey />
             <Pager path={operatorKeyPath(prefix)} page={events} />
           </section>
         </>,
@@ -67,7 +73,7 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
     '/keys/:prefix/revoke',
     requireOperator(async (ctx) => {
       const key = await keyOf(ctx, db);
-      const { prefix, label, lastUsedAt } = key;
+      const { prefix } = key;
       if (!isAccepted(key)) {
         seeOther(ctx, operatorKeyPath(prefix));
         return;
@@ -75,27 +81,7 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
       operatorPage(
         ctx,
         { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
-        <>
-          <p>
-            {label !== null && (
-              <>
-                The key is labelled “<UserText text={label} />
-                ”.{' '}
-              </>
-            )}
-            {lastUsedAt === null ? (
-              'It was never used.'
-            ) : (
-              <>
-                It was last used <RelativeTime at={lastUsedAt} />.
-              </>
-            )}{' '}
-            Requests that use it will fail with 401. This cannot be undone.
-          </p>
-          <form class="form" method="post" action={`${operatorKeyPath(prefix)}/revoke`}>
-            <FormActions label="Revoke key" tone="danger" cancel={operatorKeyPath(prefix)} />
-          </form>
-        </>,
+        <RevokeForm record={key} />,
       );
     }),
   );
@@ -119,31 +105,5 @@ export function addKey(router: PageRouter, parts: OperatorParts, requireOperator
           : `The key is revoked. It is refused ${applies(propagation)}.`,
       );
     }),
-  );
-}
-
-function Facts({ record, developer }: { readonly record: KeyRecord; readonly developer: Developer }): VNode {
-  const { label, planId, createdAt, lastUsedAt, expiresAt } = record;
-  const now = Date.now();
-  return (
-    <dl class="facts">
-      <Fact name="State">
-        <KeyStateText record={record} now={now} isSuspended={developer.suspendedAt !== null} />
-      </Fact>
-      <Fact name="Developer">
-        <a href={developerPath(developer.id)}>
-          <UserText text={developer.projectName} />
-        </a>
-      </Fact>
-      <Fact name="Label">{label === null ? 'None' : <UserText text={label} />}</Fact>
-      <Fact name="Plan">
-        <code>{planId}</code>
-      </Fact>
-      <Fact name="Created">
-        <Time at={createdAt} />
-      </Fact>
-      <Fact name="Last used">{lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} now={now} />}</Fact>
-      <Fact name="Expires">{expiresAt === null ? 'Never' : <Time at={expiresAt} />}</Fact>
-    </dl>
   );
 }

@@ -11,6 +11,9 @@ const MEDIA_TYPES = {
 
 type StaticFile = keyof typeof MEDIA_TYPES;
 
+/** The name of a file changes with its content, so a client may keep it for a year. */
+export const IMMUTABLE = 'public, max-age=31536000, immutable';
+
 /** Hexadecimal digits of the SHA-256 in a path. */
 const DIGITS = 12;
 

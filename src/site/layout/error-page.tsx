@@ -76,37 +76,57 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
   );
 }
 
-/** The status of an error, and the request ID that leads to its cause in the log. */
-export function ErrorFooter({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
-  return (
-    <p class="muted small">
-      Error {status}. Request ID: <code>{ctx.state.requestId}</code>
-    </p>
-  );
+/** An error as a page shows it. */
+interface ShownError extends Pick<PageError, 'status' | 'title' | 'detail' | 'headers'> {
+  /** For a form: what became of it. */
+  readonly outcome: VNode;
+  /** Where to go next. */
+  readonly links: readonly NextStep[];
 }
 
-/** Answers with an error as a page. */
-export function errorPage(ctx: PageContext, error: unknown): void {
-  const shown = error instanceof PageError ? error : toProblem(error);
-  ctx.state.error = shown.cause;
-  ctx.set(shown.headers);
-  const { status } = shown;
-  const title = shown instanceof Problem && status === 404 ? 'Page not found' : shown.title;
-  const next = nextStep(ctx);
+/** Answers with an error: what happened, what became of the form, where to go, and the request ID that leads to the cause in the log. */
+export function answerError(ctx: PageContext, { status, title, detail, headers, outcome, links }: ShownError): void {
+  ctx.set(headers);
   page(
     ctx,
     { title, status },
     <>
-      <p class="lead">{(shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail}</p>
-      {ctx.method === 'POST' && <Outcome ctx={ctx} status={status} />}
+      <p class="lead">{detail}</p>
+      {ctx.method === 'POST' && outcome}
       <p class="cluster">
-        {[next, ...(next === HOME ? [] : [HOME])].map(({ address, label }) => (
+        {links.map(({ address, label }) => (
           <a key={address} class="button" href={address}>
             {label}
           </a>
         ))}
       </p>
-      <ErrorFooter ctx={ctx} status={status} />
+      <p class="muted small">
+        Error {status}. Request ID: <code>{ctx.state.requestId}</code>
+      </p>
     </>,
   );
+}
+
+/** Answers a developer, or anybody else, with an error as a page. */
+export function errorPage(ctx: PageContext, error: unknown): void {
+  const shown = error instanceof PageError ? error : toProblem(error);
+  ctx.state.error = shown.cause;
+  const { status, headers } = shown;
+  const next = nextStep(ctx);
+  answerError(ctx, {
+    status,
+    headers,
+    title: shown instanceof Problem && status === 404 ? 'Page not found' : shown.title,
+    detail: (shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail,
+    outcome: <Outcome ctx={ctx} status={status} />,
+    links: next === HOME ? [HOME] : [next, HOME],
+  });
+}
+
+/** @throws Problem for the status that the router leaves where no route answers */
+export function requireAnswer({ status, response }: PageContext): void {
+  if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
+  if (status === 405 || status === 501) {
+    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
+  }
 }

@@ -28,14 +28,15 @@ const UNITS = [
 const RELATIVE = new Intl.RelativeTimeFormat('en-US');
 
 interface RelativeTimeProps {
-  /** In RFC 3339 and UTC. */
-  readonly at: string;
+  /** In RFC 3339 and UTC; null for never. */
+  readonly at: string | null;
   /** In milliseconds since 1970. */
   readonly now?: number;
 }
 
 /** How long ago a time was, or how far ahead it is. The exact time is shown on hover, and read by screen readers. */
 export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode {
+  if (at === null) return <>Never</>;
   const exact = formatTime(at);
   return (
     <time dateTime={at} title={exact}>

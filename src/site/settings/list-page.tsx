@@ -1,6 +1,10 @@
 import type { VNode } from 'preact';
+import { findKeyPrefix, looksLikeKey } from '../../keys/api-key.js';
 import type { Slice } from '../../platform/postgres/rows.js';
+import { printable } from '../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
+import { pageAddress, queryOf } from '../delivery/page-address.js';
+import { seeOther } from '../sign-in/return-to.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -30,20 +34,62 @@ export async function readListPage<T>(
   return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
 }
 
-interface PagerProps {
-  /** The address of the first page; it may have a query. */
+/**
+ * Reads what a list is searched for, `?q=`. A search for a key leads to one for its prefix, which finds it: the secret leaves
+ * the address, which is kept in histories.
+ *
+ * @returns an empty text for the whole list; undefined once the request is redirected
+ */
+export function readListSearch(ctx: PageContext, path: string, maxLength: number): string | undefined {
+  const wanted = queryOf(ctx).get('q') ?? '';
+  if (!looksLikeKey(wanted)) return printable(wanted.trim().slice(0, maxLength));
+  seeOther(ctx, searchAddress(path, findKeyPrefix(wanted)));
+  return undefined;
+}
+
+function searchAddress(path: string, search = ''): string {
+  return pageAddress(path, search === '' ? [] : [['q', search]]);
+}
+
+interface ListSearchProps {
+  /** The address of the list. */
   readonly path: string;
+  readonly search: string;
+  /** What can be searched for. */
+  readonly label: string;
+  readonly maxLength: number;
+}
+
+/** The form that searches a list. */
+export function ListSearch({ path, search, label, maxLength }: ListSearchProps): VNode {
+  return (
+    <form class="filter" method="get" action={path} role="search">
+      <label for="filter">{label}</label>
+      <input class="input" id="filter" name="q" type="search" value={search} maxLength={maxLength} autocomplete="off" />
+      <button class="button" type="submit">
+        Filter
+      </button>
+      {search !== '' && <a href={path}>Show all</a>}
+    </form>
+  );
+}
+
+interface PagerProps {
+  /** The address of the first page, without what the list is searched for; it may have another query. */
+  readonly path: string;
+  readonly search?: string;
   readonly page: ListPage<unknown>;
 }
 
 /** Links to the previous and the next page of a list. */
-export function Pager({ path, page: { number, hasNext } }: PagerProps): VNode | null {
+export function Pager({ path, search, page: { number, hasNext } }: PagerProps): VNode | null {
   if (number === 1 && !hasNext) return null;
-  const address = (of: number): string => `${path}${path.includes('?') ? '&' : '?'}page=${of}`;
+  const first = search === undefined ? path : searchAddress(path, search);
+  const address = (of: number): string => `${first}${first.includes('?') ? '&' : '?'}page=${of}`;
   return (
     <nav class="cluster" aria-label="Pages">
       {number > 1 && (
-        <a href={number === 2 ? path : address(number - 1)} rel="prev">
+        <a href={number === 2 ? first : address(number - 1)} rel="prev">
           Previous page
         </a>
       )}

@@ -178,7 +178,7 @@ function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): 
             <UserText text={name} /> {isSynced && <Badge tone="info">Synced</Badge>}
           </>,
           <RelativeTime at={createdAt} />,
-          lastUsedAt === null ? 'Never' : <RelativeTime at={lastUsedAt} />,
+          <RelativeTime at={lastUsedAt} />,
           <a
             class="button button-quiet danger"
             href={`${PATH}/remove?passkey=${id}`}

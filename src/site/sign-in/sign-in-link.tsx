@@ -4,42 +4,22 @@ import type { Knex } from 'knex';
 import type { SignInWay } from '../../events/events.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
-import { formParser } from '../delivery/form.js';
 import { PageError } from '../layout/error-page.js';
-import { FormActions } from '../layout/form-field.js';
 import { Operator } from '../layout/operator.js';
-import { page } from '../layout/page.js';
+import { addLinkPage, readLink } from './link-page.js';
 import { returnTo } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 
 const DAY_SECONDS = 86_400;
 
-const parseLink = formParser({ token: { schema: {} } });
+const LINK = '/sign-in/link';
 
-/**
- * Adds the pages of sign-in links. Opening a link only shows a button, since malware scanners open the links in messages.
- * The page is the same for every token and takes no query.
- */
+/** Adds the pages of sign-in links, and signs in whoever sends the form. */
 export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
-  router.get('/sign-in/link/:token', (ctx) => {
-    // Keeps the token out of the Referer of the files that the page loads.
-    ctx.set('Referrer-Policy', 'strict-origin');
-    const { token = '' } = ctx.params as { token?: string };
-    page(
-      ctx,
-      { title: 'Sign in', section: 'settings' },
-      <>
-        <p>Sign in to your project's settings in this browser. This link works only once.</p>
-        <form method="post" action="/sign-in/link">
-          <input type="hidden" name="token" value={token} />
-          <FormActions label="Sign in" />
-        </form>
-      </>,
-    );
-  });
+  addLinkPage(router, { path: LINK, action: LINK, opens: "your project's settings", section: 'settings' });
 
-  router.post('/sign-in/link', async (ctx) => {
-    const { token } = parseLink(ctx).values;
+  router.post(LINK, async (ctx) => {
+    const { token } = readLink(ctx).values;
     if (await signIn(ctx, db, 'link', (transaction) => spendSignInLink(transaction, token))) {
       returnTo(ctx);
       return;

@@ -1,24 +1,20 @@
 import type { Knex } from 'knex';
 import { endSignUp, findDeveloperOf, findSignUp, linkIdentity, type Identity } from '../../accounts/identities.js';
-import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
+import { createDeveloper } from '../../developers/developers.js';
 import { setActor } from '../../events/events.js';
 import { OperatorError } from '../../errors.js';
 import type { PageContext, PageRouter, SiteParts } from '../context.js';
-import { formParser } from '../delivery/form.js';
+import { formParser, type Submission } from '../delivery/form.js';
 import { queryOf } from '../delivery/page-address.js';
 import { PageError } from '../layout/error-page.js';
-import { ErrorSummary, Field, FormActions } from '../layout/form-field.js';
+import { ErrorSummary, FormActions } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
+import { ProjectName, PROJECT_NAME_FIELD } from '../layout/project-name.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';
 
-const parseSignUp = formParser({
-  project_name: {
-    schema: { minLength: 1, maxLength: MAX_PROJECT_NAME, format: 'plain-text' },
-    message: `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`,
-  },
-});
+const parseSignUp = formParser(PROJECT_NAME_FIELD);
 
 /** Adds the form in which a new identity names its project, which makes it a developer on the default plan. */
 export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
@@ -27,19 +23,18 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   router.get('/sign-up', async (ctx) => {
     const identity = await findSignUp(db, readCookie(ctx, 'sign-up'));
     if (identity === undefined) seeOther(ctx, '/sign-in');
-    else showForm(ctx, queryOf(ctx).get('project_name') ?? '');
+    else showForm(ctx, { values: { project_name: queryOf(ctx).get('project_name') ?? '' }, errors: {} });
   });
 
   router.post('/sign-up', async (ctx) => {
-    const { values, errors } = parseSignUp(ctx);
-    const name = values.project_name;
-    if (errors.project_name !== undefined) {
-      showForm(ctx, name, errors.project_name);
+    const submission = parseSignUp(ctx);
+    if (submission.errors.project_name !== undefined) {
+      showForm(ctx, submission);
       return;
     }
     const isSignedIn = await signIn(ctx, db, 'provider', async (transaction) => {
       const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
-      return identity && register(transaction, identity, name);
+      return identity && register(transaction, identity, submission.values.project_name);
     }).catch((error: unknown) => {
       if (!(error instanceof OperatorError)) throw error;
       throw new PageError(409, 'Already signed up', 'You created your project in another window. Sign in again.');
@@ -60,7 +55,8 @@ async function register(transaction: Knex.Transaction, identity: Identity, proje
   return id;
 }
 
-function showForm(ctx: PageContext, name = '', error?: string): void {
+function showForm(ctx: PageContext, submission: Submission<'project_name'>): void {
+  const error = submission.errors.project_name;
   page(
     ctx,
     {
@@ -76,16 +72,7 @@ function showForm(ctx: PageContext, name = '', error?: string): void {
         <code>/api/v1/me</code>.
       </p>
       <form class="form" method="post" action="/sign-up">
-        <Field
-          id="project-name"
-          name="project_name"
-          label="Project name"
-          value={name.slice(0, MAX_PROJECT_NAME)}
-          error={error}
-          required
-          maxLength={MAX_PROJECT_NAME}
-          autocomplete="organization"
-        />
+        <ProjectName submission={submission} autocomplete="organization" />
         <FormActions label="Create project" />
       </form>
     </>,

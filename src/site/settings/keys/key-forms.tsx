@@ -1,14 +1,15 @@
-import type { ComponentChildren, VNode } from 'preact';
-import { generateToken, hashToken } from '../../../accounts/tokens.js';
+import type { VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import type { Expiry } from '../../../keys/expiry.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import type { PageContext } from '../../context.js';
 import { formParser, incompleteForm } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../layout/form-once.js';
 import { formatTime, RelativeTime, Time } from '../../layout/values.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
-import { KeyReference, keyPath } from '../key-name.js';
+import { KeyPath, keyPath, KeyReference } from '../key-name.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField, type LabelSubmission } from './label-field.js';
 
 /** How long a rolled key stays active, by the value of its option. */
@@ -22,7 +23,7 @@ const OVERLAPS = [
 const PROPOSED_OVERLAP = '24h';
 
 const parseRoll = formParser({
-  form: { schema: {} },
+  ...ONCE_FIELD,
   overlap: { schema: { enum: OVERLAPS.map(({ value }) => value) } },
 });
 
@@ -56,11 +57,6 @@ export function readNewExpiry(ctx: PageContext): ExpiryChange {
   return 'error' in expiry
     ? { kind: 'wrong', submission: { values, errors: { date: expiry.error } } }
     : { kind: 'set', expires: expiry.expires };
-}
-
-/** @returns what is stored of the token of a form @throws PageError 400 for what is no token */
-export function hashOfForm(token: string): Buffer {
-  return hashToken(token) ?? incompleteForm();
 }
 
 interface KeyFormProps {
@@ -114,11 +110,12 @@ export function RollForm({ record, overlap, now }: RollFormProps): VNode {
 
 interface RevokeFormProps extends KeyFormProps {
   /** The rolled key that this one replaces, while it is still active. */
-  readonly replaced: KeyRecord | undefined;
+  readonly replaced?: KeyRecord | undefined;
 }
 
 /** Asks for confirmation before a key is revoked. */
 export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
+  const path = useContext(KeyPath)(record.prefix);
   return (
     <>
       <p>
@@ -132,8 +129,8 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
           <code>{replaced.prefix}</code> will have no replacement.
         </Notice>
       )}
-      <form class="form" method="post" action={`${keyPath(record.prefix)}/revoke`}>
-        <FormActions label={`Revoke ${record.prefix}`} tone="danger" cancel={keyPath(record.prefix)} />
+      <form class="form" method="post" action={`${path}/revoke`}>
+        <FormActions label={`Revoke ${record.prefix}`} tone="danger" cancel={path} />
       </form>
     </>
   );
@@ -194,21 +191,6 @@ export function ExpiryForm({ record, submission, now }: ExpiryFormProps): VNode 
         <FormActions label="Save expiry" cancel={keyPath(prefix)} />
       </form>
     </>
-  );
-}
-
-interface FormOnceProps {
-  readonly action: string;
-  readonly children: ComponentChildren;
-}
-
-/** A form that creates one key, however often it is sent. */
-export function FormOnce({ action, children }: FormOnceProps): VNode {
-  return (
-    <form class="form" method="post" action={action} data-once noValidate>
-      <input type="hidden" name="form" value={generateToken().token} autocomplete="off" />
-      {children}
-    </form>
   );
 }
 

@@ -5,9 +5,8 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { MAX_LABEL } from '../../../keys/keys.js';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import { Notice, Table } from '../../layout/components.js';
-import { pageAddress } from '../../delivery/page-address.js';
 import { RelativeTime, UserText } from '../../layout/values.js';
-import { Pager, type ListPage } from '../list-page.js';
+import { ListSearch, Pager, type ListPage } from '../list-page.js';
 import { KeyName, keyPath } from '../key-name.js';
 import { KeyStateText } from './key-state.js';
 
@@ -58,7 +57,9 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
             </span>
           </p>
         )}
-        {(counts.total > HANDFUL || search !== '') && <Filter search={search} />}
+        {(counts.total > HANDFUL || search !== '') && (
+          <ListSearch path={KEYS_PATH} search={search} label="Filter by label or prefix" maxLength={MAX_LABEL} />
+        )}
       </div>
       {keys.rows.length === 0 && search !== '' && (
         <p class="empty">
@@ -69,7 +70,7 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
       <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} {...table} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
       <KeyTable caption="Inactive keys" rows={inactive} {...table} />
-      <Pager path={pageAddress(KEYS_PATH, search === '' ? [] : [['q', search]])} page={keys} />
+      <Pager path={KEYS_PATH} search={search} page={keys} />
     </div>
   );
 }
@@ -107,19 +108,6 @@ export function NoRoom(): VNode {
   );
 }
 
-function Filter({ search }: { readonly search: string }): VNode {
-  return (
-    <form class="filter" method="get" action={KEYS_PATH} role="search">
-      <label for="filter">Filter by label or prefix</label>
-      <input class="input" id="filter" name="q" type="search" value={search} maxLength={MAX_LABEL} autocomplete="off" />
-      <button class="button" type="submit">
-        Filter
-      </button>
-      {search !== '' && <a href={KEYS_PATH}>Show all</a>}
-    </form>
-  );
-}
-
 interface KeyTableProps extends Pick<KeyListProps, 'now' | 'isSuspended'> {
   readonly caption: 'Active keys' | 'Inactive keys';
   readonly rows: readonly KeyRecord[];
@@ -129,7 +117,6 @@ function KeyTable({ caption, rows, now, isSuspended }: KeyTableProps): VNode | n
   if (rows.length === 0) return null;
   const isActive = caption === 'Active keys';
   const hasActions = isActive && !isSuspended;
-  const timeOf = (at: string | null): VNode | string => (at === null ? 'Never' : <RelativeTime at={at} now={now} />);
   return (
     <Table
       caption={caption}
@@ -146,9 +133,9 @@ function KeyTable({ caption, rows, now, isSuspended }: KeyTableProps): VNode | n
       rows={rows.map((record) => [
         <KeyName prefix={record.prefix} label={record.label} />,
         <KeyStateText record={record} now={now} isSuspended={isSuspended} />,
-        timeOf(record.lastUsedAt),
-        timeOf(isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)),
-        timeOf(record.createdAt),
+        <RelativeTime at={record.lastUsedAt} now={now} />,
+        <RelativeTime at={isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)} now={now} />,
+        <RelativeTime at={record.createdAt} now={now} />,
         record.planId,
         ...(hasActions ? [<Actions record={record} />] : []),
       ])}

@@ -3,13 +3,13 @@ import type { DeveloperEvent } from '../../../events/events.js';
 import { hintsOf, isAccepted, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import type { KeyTotal } from '../../../usage/read-usage.js';
 import { Fact, Notice } from '../../layout/components.js';
-import { RelativeTime, Time, UserText } from '../../layout/values.js';
+import { RelativeTime, Time } from '../../layout/values.js';
 import { EventTable } from '../events.js';
 import { KeyReference, keyPath } from '../key-name.js';
 import { FirstCall } from '../overview/first-call.js';
 import { Pager, type ListPage } from '../list-page.js';
 import { Outcomes } from '../usage/outcomes.js';
-import { KeyStateText } from './key-state.js';
+import { KeyFacts } from './key-facts.js';
 
 interface KeyPageProps {
   readonly record: KeyRecord;
@@ -32,7 +32,13 @@ export function KeyPage({ record, replaced, usage, events, now, isSuspended, bas
   const canChange = isActive && !isSuspended;
   return (
     <>
-      <KeyFacts record={record} replaced={replaced} now={now} isSuspended={isSuspended} canChange={canChange} />
+      <KeyFacts record={record} now={now} isSuspended={isSuspended} canChange={canChange}>
+        {replaced !== undefined && (
+          <Fact name="Replaces">
+            <Predecessor record={replaced} canRevoke={!isSuspended} />
+          </Fact>
+        )}
+      </KeyFacts>
       {canChange && hintsOf(record, now).some(({ kind }) => kind === 'no_replacement') && (
         <Notice tone="warning">
           This key ends {expiresAt !== null && <RelativeTime at={expiresAt} now={now} />} and has no replacement:{' '}
@@ -72,55 +78,6 @@ export function KeyPage({ record, replaced, usage, events, now, isSuspended, bas
         <Pager path={keyPath(prefix)} page={events} />
       </section>
     </>
-  );
-}
-
-interface KeyFactsProps extends Pick<KeyPageProps, 'record' | 'replaced' | 'now' | 'isSuspended'> {
-  readonly canChange: boolean;
-}
-
-function KeyFacts({ record, replaced, now, isSuspended, canChange }: KeyFactsProps): VNode {
-  const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
-  const bothTimes = (at: string): VNode => (
-    <>
-      <RelativeTime at={at} now={now} />{' '}
-      <span class="muted">
-        (<Time at={at} />)
-      </span>
-    </>
-  );
-  const change = (what: 'label' | 'expiry'): VNode | false =>
-    canChange && (
-      <a class="fact-change" href={`${keyPath(prefix)}/${what}`} aria-label={`Change the ${what}`}>
-        Change
-      </a>
-    );
-  return (
-    <dl class="facts">
-      <Fact name="State">
-        <KeyStateText record={record} now={now} isSuspended={isSuspended} />
-      </Fact>
-      {replaced !== undefined && (
-        <Fact name="Replaces">
-          <Predecessor record={replaced} canRevoke={!isSuspended} />
-        </Fact>
-      )}
-      <Fact name="Label">
-        {label === null ? <span class="muted">None</span> : <UserText text={label} />} {change('label')}
-      </Fact>
-      <Fact name="Prefix">
-        <code>{prefix}</code>
-      </Fact>
-      <Fact name="Plan">{planId}</Fact>
-      <Fact name="Created">{bothTimes(createdAt)}</Fact>
-      {(revokedAt === null || isExpired) && (
-        <Fact name={isExpired ? 'Ended' : 'Expires'}>
-          {expiresAt === null ? 'Never' : bothTimes(expiresAt)} {change('expiry')}
-        </Fact>
-      )}
-      {revokedAt !== null && <Fact name="Revoked">{bothTimes(revokedAt)}</Fact>}
-      <Fact name="Last used">{lastUsedAt === null ? 'Never' : bothTimes(lastUsedAt)}</Fact>
-    </dl>
   );
 }
 

@@ -1,14 +1,11 @@
-import { findKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, listKeysOf, MAX_LABEL } from '../../../keys/keys.js';
-import { printable } from '../../../platform/text/plain-text.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import type { PageRouter, SiteParts } from '../../context.js';
-import { pageAddress, queryOf } from '../../delivery/page-address.js';
-import { seeOther } from '../../sign-in/return-to.js';
+import { queryOf } from '../../delivery/page-address.js';
 import type { Guards } from '../guards.js';
-import { readListPage } from '../list-page.js';
+import { readListPage, readListSearch } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { keyPath } from '../key-name.js';
 import { KeyList, KEYS_PATH, NoRoom } from './key-list.js';
@@ -27,14 +24,8 @@ export function addKeys(router: PageRouter, parts: SiteParts, guards: Guards): v
     KEYS_PATH,
     requireSession(async (ctx) => {
       const { developerId, suspendedAt, isRecent } = ctx.state.session;
-      const wanted = queryOf(ctx).get('q') ?? '';
-      const search = printable(wanted.trim().slice(0, MAX_LABEL));
-      if (looksLikeKey(wanted)) {
-        // The secret leaves the address, and the prefix finds the key.
-        const prefix = findKeyPrefix(wanted);
-        seeOther(ctx, pageAddress(KEYS_PATH, prefix === undefined ? [] : [['q', prefix]]));
-        return;
-      }
+      const search = readListSearch(ctx, KEYS_PATH, MAX_LABEL);
+      if (search === undefined) return;
       const query = search === '' ? {} : { search };
       const list = (
         <KeyList

@@ -4,15 +4,15 @@ import { MAX_LABEL } from '../../../keys/keys.js';
 import type { PageContext } from '../../context.js';
 import { formParser, type Submission } from '../../delivery/form.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../layout/form-once.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry-fields.js';
-import { FormOnce, hashOfForm } from './key-forms.js';
 import { KEYS_PATH } from './key-list.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField } from './label-field.js';
 
 /** Where keys are created. */
 export const NEW_KEY_PATH = `${KEYS_PATH}/new`;
 
-const parseNewKey = formParser({ form: { schema: {} }, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
+const parseNewKey = formParser({ ...ONCE_FIELD, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
 
 type NewKeySubmission = Submission<'label' | 'confirmed' | 'lifetime' | 'date'>;
 
