@@ -228,22 +228,19 @@ function linesAbout(environment: Record<string, string>): string[] {
 describe('the settings', () => {
   const defaults = Object.fromEntries(Object.entries(CASES).map(([key, [fallback]]) => [key, fallback]));
 
-  for (const blank of ['', ' \t ']) {
-    it(`a variable that is ${JSON.stringify(blank)} counts as not set`, () => {
-      assert.deepEqual(readConfig({}), defaults);
-      assert.deepEqual(
-        readConfig(Object.fromEntries(Object.values(SETTINGS).map(({ name }) => [name, blank]))),
-        defaults,
-      );
-      assert.ok(Object.isFrozen(readConfig({ UNKNOWN: 'x', port: '1', PORT: undefined })));
-    });
-  }
+  it('a variable that is blank counts as not set', () => {
+    for (const blank of [undefined, '', ' \t ']) {
+      const names = Object.values(SETTINGS).map(({ name }) => name);
+      assert.deepEqual(readConfig(Object.fromEntries(names.map((name) => [name, blank]))), defaults);
+    }
+    assert.ok(Object.isFrozen(readConfig({ UNKNOWN: 'x', port: '1' })));
+  });
 
-  for (const [key, [, accepted, refused]] of Object.entries(CASES)) {
-    const { name, description, default: inWords } = SETTINGS[key as keyof Config];
-    it(`${name} is read and checked`, () => {
+  it('every setting is read and checked', () => {
+    for (const [key, [, accepted, refused]] of Object.entries(CASES)) {
+      const { name, description, default: inWords } = SETTINGS[key as keyof Config];
       for (const [text, value] of Object.entries(accepted)) {
-        assert.deepEqual(readConfig({ ...COMPLETE, [name]: text })[key as keyof Config], value, text);
+        assert.deepEqual(readConfig({ ...COMPLETE, [name]: text })[key as keyof Config], value, `${name}=${text}`);
       }
       for (const text of refused) {
         const [line = '', ...others] = linesAbout({ ...COMPLETE, [name]: text });
@@ -251,16 +248,11 @@ describe('the settings', () => {
       }
       assert.match(name, /^[A-Z][A-Z_]*$/);
       assert.ok(description.length > 0 && inWords.length > 0);
-    });
-  }
+    }
+  });
 
-  for (const [settings, line] of CONFLICTS) {
-    it(`a combination is refused: ${line}`, () => {
-      assert.deepEqual(linesAbout(settings), [`  ${line}`]);
-    });
-  }
-
-  it('OIDC_SIGN_UP=on requires the settings of a provider', () => {
+  it('settings that cannot be combined are refused', () => {
+    for (const [settings, line] of CONFLICTS) assert.deepEqual(linesAbout(settings), [`  ${line}`]);
     assert.equal(linesAbout({ OIDC_SIGN_UP: ' on ' }).length, 4);
   });
 
@@ -302,8 +294,8 @@ describe('the settings', () => {
       }
     });
 
-    for (const [key, { name }] of secrets) {
-      it(`${name}_FILE is the path of a file with ${name}`, async () => {
+    it('the path of a file with a secret can be given in its place', async () => {
+      for (const [key, { name }] of secrets) {
         const [text = '', value] = Object.entries<Config[keyof Config]>({ ...CASES[key][1] })[0] ?? [];
         const path = join(folder, name);
         await writeFile(path, `${text}\n`, { mode: 0o400 });
@@ -324,8 +316,8 @@ describe('the settings', () => {
         for (const other of ['folder', 'pipe']) {
           assert.deepEqual(linesFor(join(folder, other)), [`  ${name}_FILE names something other than a regular file`]);
         }
-      });
-    }
+      }
+    });
 
     it('a text in a file is checked and not repeated', async () => {
       await writeFile(join(folder, 'wrong'), 'mysql://u:hunter2@h/d');
