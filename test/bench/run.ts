@@ -1,10 +1,9 @@
 import { tmpdir } from 'node:os';
 import { benchGrowth } from './growth/growth.js';
-import { TIMES } from './growth/times.js';
+import { drawPicture } from './growth/picture.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchMirror } from './mirror/mirror.js';
-import { MIRRORS } from './mirror/mirrors.js';
 import { benchPages } from './pages.js';
 import { CASE_NAMES } from './speed/cases.js';
 import { benchCosts } from './speed/costs.js';
@@ -36,13 +35,9 @@ const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
   growth: {
     isDecisive: true,
-    run: () => (isDrawnOnly ? TIMES.draw() : benchGrowth({ sizes, seconds: numberIn('GROWTH_SECONDS', 60), isSaved })),
+    run: () => (isDrawnOnly ? drawPicture() : benchGrowth({ sizes, seconds: numberIn('GROWTH_SECONDS', 60), isSaved })),
   },
-  mirror: {
-    isDecisive: true,
-    run: () =>
-      isDrawnOnly ? MIRRORS.draw() : benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20), isSaved }),
-  },
+  mirror: { isDecisive: true, run: () => benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20) }) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   pages: { isDecisive: false, run: () => benchPages(numberIn('VISITS', 3)) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },

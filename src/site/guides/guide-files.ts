@@ -166,7 +166,7 @@ export const GUIDES: readonly ListedGuide[] = [
 ];
 
 /** The pictures in them, which `make bench` draws. */
-export const PICTURES = ['pictures/times.svg', 'pictures/mirrors.svg'] as const;
+export const PICTURES = ['pictures/times.svg'] as const;
 
 /** A guide with its text. */
 export interface Guide extends ListedGuide {

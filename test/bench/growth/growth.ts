@@ -6,7 +6,7 @@ import { count, median, print, printResults } from '../measure.js';
 import { runCatalog } from '../program.js';
 import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from '../speed/cases.js';
 import { machine } from '../speed/servers.js';
-import { TIMES } from './times.js';
+import { savePicture } from './picture.js';
 
 const MOST_GROWTH = 1.15;
 
@@ -68,7 +68,7 @@ export async function benchGrowth({ sizes, seconds, isSaved }: GrowthOptions): P
     }
   }
   const bySize = subjects.map(({ titles, times }) => ({ titles, medianMs: mediansOf(times) }));
-  if (isSaved) await TIMES.save({ machine: machine(), seconds, bySize });
+  if (isSaved) await savePicture({ machine: machine(), seconds, bySize });
   return printGrowth(bySize);
 }
 

@@ -8,10 +8,18 @@ import { temporaryFolder } from '../../support/temporary-folder.js';
 import { count, median, print, printResults, type Result } from '../measure.js';
 import { runCatalog, type Run } from '../program.js';
 import { keysFor } from '../speed/cases.js';
-import { machine } from '../speed/servers.js';
-import { MIRRORS, STEP_NAMES, STEPS, type MirrorResults, type Step } from './mirrors.js';
 import { benchServerCost } from './server-cost.js';
 import { WRITES_PER_SECOND, writeSteadily } from './writer.js';
+
+/** What is timed for each size of the catalogue. */
+const STEPS = {
+  publish: 'to publish a copy',
+  begin: 'from nothing to equal',
+  compare: 'to compare with the copy',
+} as const;
+type Step = keyof typeof STEPS;
+
+const STEP_NAMES = Object.keys(STEPS) as readonly Step[];
 
 /** The longest time of a comparison of a million rows, in seconds. */
 const MOST_COMPARE_SECONDS = 20;
@@ -28,12 +36,7 @@ export interface MirrorBenchOptions {
   readonly sizes: readonly number[];
   /** Of each measurement under constant load. */
   readonly seconds: number;
-  /** Whether to keep the figures, and to draw the picture of the mirroring guide. */
-  readonly isSaved: boolean;
 }
-
-/** What a catalogue of one size takes. */
-type BySize = MirrorResults['bySize'][number];
 
 /**
  * Publishes synthetic titles of several sizes, and takes, compares and follows with a mirror of them. Then measures what
@@ -41,20 +44,13 @@ type BySize = MirrorResults['bySize'][number];
  *
  * @returns whether all goals were met
  */
-export async function benchMirror({ sizes, seconds, isSaved }: MirrorBenchOptions): Promise<boolean> {
-  const bySize: BySize[] = [];
+export async function benchMirror({ sizes, seconds }: MirrorBenchOptions): Promise<boolean> {
   let isMet = true;
   for (const titles of sizes) {
     const { steps, lags } = await measure(titles, seconds);
-    const secondsOf = (step: Step): number => steps[step].seconds;
-    bySize.push({
-      titles,
-      seconds: { publish: secondsOf('publish'), begin: secondsOf('begin'), compare: secondsOf('compare') },
-    });
     isMet = printSize(titles, steps, lags) && isMet;
   }
   await benchServerCost(seconds);
-  if (isSaved) await MIRRORS.save({ machine: machine(), bySize });
   return isMet;
 }
 

@@ -35,13 +35,10 @@ const COLOURS = {
 /** The name of a colour that lines may have. */
 export type Colour = keyof typeof COLOURS;
 
-/** Times against the number of titles, which has a logarithmic axis. */
+/** Times in milliseconds against the number of titles, which has a logarithmic axis. */
 export interface Chart {
   readonly title: string;
   readonly subtitle: readonly string[];
-  readonly unit: 'milliseconds' | 'seconds';
-  /** Whether the times have a logarithmic axis, too. */
-  readonly isLogarithmic: boolean;
   readonly sizes: readonly number[];
   readonly lines: readonly Line[];
 }
@@ -49,7 +46,7 @@ export interface Chart {
 interface Line {
   readonly name: string;
   readonly colour: Colour;
-  /** In the unit of the chart, one for each size. */
+  /** In milliseconds, one for each size. */
   readonly times: readonly number[];
 }
 
@@ -92,12 +89,11 @@ const LONG_NUMBER = /\d+\.\d{3,}/g;
  *
  * @returns SVG, a line for each element. The same chart always gives the same text
  */
-export async function drawLines({ title, subtitle, unit, isLogarithmic, sizes, lines }: Chart): Promise<string> {
-  const all = lines.flatMap(({ times }) => times);
-  const [least, most] = [Math.min(...all), Math.max(...all)];
+export async function drawLines({ title, subtitle, sizes, lines }: Chart): Promise<string> {
+  const most = Math.max(...lines.flatMap(({ times }) => times));
   // The legend lists the lines from top to bottom.
   const sorted = lines
-    .map((line) => ({ ...line, label: labelOf(line, unit) }))
+    .map((line) => ({ ...line, label: labelOf(line) }))
     .toSorted((a, b) => (b.times.at(-1) ?? 0) - (a.times.at(-1) ?? 0));
   const position = { x: { scale: 'x', field: 'titles' }, y: { scale: 'y', field: 'time' } };
   const colour = { scale: 'colour', field: 'line' };
@@ -128,9 +124,7 @@ export async function drawLines({ title, subtitle, unit, isLogarithmic, sizes, l
         domain: [Math.min(...sizes) / SIZE_MARGIN, Math.max(...sizes) * SIZE_MARGIN],
         range: 'width',
       },
-      isLogarithmic
-        ? { name: 'y', type: 'log', domain: [least / SIZE_MARGIN, most * SIZE_MARGIN], range: 'height' }
-        : { name: 'y', domain: [0, most * TIME_MARGIN], range: 'height' },
+      { name: 'y', domain: [0, most * TIME_MARGIN], range: 'height' },
       {
         name: 'colour',
         type: 'ordinal',
@@ -151,11 +145,10 @@ export async function drawLines({ title, subtitle, unit, isLogarithmic, sizes, l
         scale: 'y',
         orient: 'left',
         grid: true,
-        // Vega would label 2, 3 and 5 as well.
-        ...(isLogarithmic ? { values: powersOfTen(least, most), format: '~g' } : { tickCount: 6 }),
+        tickCount: 6,
         domain: false,
         ticks: false,
-        title: unit,
+        title: 'milliseconds',
       },
     ],
     legends: [{ stroke: 'colour', symbolType: 'stroke', orient: 'right', offset: 12, labelLimit: 0 }],
@@ -189,12 +182,6 @@ export async function drawLines({ title, subtitle, unit, isLogarithmic, sizes, l
 }
 
 /** @returns the text of a line in the legend */
-function labelOf({ name, times }: Line, unit: Chart['unit']): string {
-  const last = times.at(-1) ?? NaN;
-  return unit === 'seconds' ? `${last.toFixed(last < 10 ? 1 : 0)} s ${name}` : `${last.toFixed(2)} ms ${name}`;
-}
-
-function powersOfTen(least: number, most: number): number[] {
-  const first = Math.floor(Math.log10(least));
-  return Array.from({ length: Math.ceil(Math.log10(most)) - first + 1 }, (_, i) => 10 ** (first + i));
+function labelOf({ name, times }: Line): string {
+  return `${(times.at(-1) ?? NaN).toFixed(2)} ms ${name}`;
 }
