@@ -104,7 +104,7 @@ stryker: $(INSTALLED) ## Check with StrykerJS that tests catch changes to the mo
 	@npm install --prefix .cache/stryker-program --no-save --no-package-lock --loglevel=error $(STRYKER)
 	@exec .cache/stryker-program/node_modules/.bin/stryker run .config/stryker.config.mjs
 
-drill: $(BUILT) ## Rehearse on this machine: DRILL=failover, recovery, redis, power-loss, or upgrade with OLD, the folder of the old version
+drill: $(BUILT) ## Rehearse on this machine: DRILL=failover, or upgrade with OLD, the folder of the old version
 	@test -x ".deploy/drills/$(DRILL).sh" || { echo "There is no drill \"$(DRILL)\": see make help" >&2; exit 2; }
 	@test '$(DRILL)' != upgrade -o -n '$(OLD)' || { \
 	  echo 'Set OLD to the folder of the old version: make drill DRILL=upgrade OLD=/opt/catalog-old' >&2; exit 2; }

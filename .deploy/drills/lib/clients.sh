@@ -45,9 +45,8 @@ lost_titles() {
 
 # start_mirror: a follower that keeps up, as a client would run it.
 start_mirror() {
-  MIRROR_SINCE=${1:-$(($(date +%s) - 3600))}
   (exec node "$CATALOG_HOME/.build/cli.js" follow --base-url "$BASE_URL" --state "$WORK/mirror.json" \
-    --since "$MIRROR_SINCE" --interval 1 >>"$WORK/mirror.ndjson" 2>>"$WORK/mirror.log") &
+    --since "$(($(date +%s) - 3600))" --interval 1 >>"$WORK/mirror.ndjson" 2>>"$WORK/mirror.log") &
   MIRROR_PID=$!
   PROCESSES+=("$MIRROR_PID")
 }

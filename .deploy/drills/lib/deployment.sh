@@ -62,13 +62,11 @@ start_deployment() {
   prepare_postgres
   start_postgres one "$POSTGRES_ONE"
   psql -p "$POSTGRES_ONE" -d postgres -qc 'create database catalog'
-  if [ -z "${REDIS_URL:-}" ]; then
-    local redis_port
-    redis_port=$(free_port)
-    background redis redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$WORK"
-    export REDIS_URL=redis://127.0.0.1:$redis_port
-    await "Redis answers" redis-cli -p "$redis_port" ping
-  fi
+  local redis_port
+  redis_port=$(free_port)
+  background redis redis-server --port "$redis_port" --bind 127.0.0.1 --save '' --dir "$WORK"
+  export REDIS_URL=redis://127.0.0.1:$redis_port
+  await "Redis answers" redis-cli -p "$redis_port" ping
   DATABASE_URL=$(database_url "$POSTGRES_ONE") catalog migrate >/dev/null
   DATABASE_URL=$(database_url "$DATABASE_PORT")
   export DATABASE_URL
