@@ -2,33 +2,26 @@ import { spawn } from 'node:child_process';
 import { cp, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ROOT } from '../support/guides.js';
-import { plant, type Fault } from './fault.js';
+import type { Fault } from './faults.js';
+import { findPlaces, plant } from './plant.js';
 
 /** The files of a checkout that the suites need, besides the installed packages. */
 const NEEDED = [
-  ...['src', 'db', 'test', 'generated', '.config'],
+  ...['src', 'db', 'test', 'generated', '.config', '.deploy'],
   ...['openapi.yaml', 'package.json', 'package-lock.json', 'tsconfig.json', '.mocharc.json', 'Makefile', 'README.md'],
 ];
 
 /** Bound on one run of the suites of a fault, in milliseconds. It also catches a service that hangs. */
-const SUITES_TIMEOUT_MS = 300_000;
-
-/** Bound on one run of all suites of the table, in milliseconds. */
-const ALL_SUITES_TIMEOUT_MS = 3_600_000;
-
-/** The result of a program. */
-interface Ending {
-  readonly succeeded: boolean;
-  /** What it printed on both streams. */
-  readonly output: string;
-}
+const RUN_TIMEOUT_MS = 600_000;
 
 /** A copy of the checkout, which takes one fault at a time. */
 export class CheckoutCopy {
   readonly #root: URL;
+  readonly #places: ReturnType<typeof findPlaces>;
 
   private constructor(folder: string) {
     this.#root = pathToFileURL(`${folder}/`);
+    this.#places = findPlaces(this.#root);
   }
 
   /** Makes the copy. @param folder - is replaced */
@@ -45,31 +38,29 @@ export class CheckoutCopy {
    * Plants a fault, runs the suites that must catch it, and removes the fault.
    *
    * @returns the first failure; undefined if no test failed
+   * @throws Error when the fault no longer applies to the code
    */
   async try(fault: Fault): Promise<string | undefined> {
-    const files = await plant(fault, this.#root);
+    const { file, before, after } = plant(fault, this.#places, this.#root);
+    await writeFile(file, after);
     try {
-      for (const [file, { after }] of files) await writeFile(file, after);
-      return await this.#failureIn(fault.suites);
+      return await this.failureIn(fault.suites);
     } finally {
-      for (const [file, { before }] of files) await writeFile(file, before);
+      await writeFile(file, before);
     }
   }
 
-  /** Compiles and runs several suites at a time. @returns the first failure; undefined if all pass */
-  failureInAll(suites: readonly string[]): Promise<string | undefined> {
-    return this.#failureIn(['--parallel', '--jobs', '3', ...suites], ALL_SUITES_TIMEOUT_MS);
-  }
-
-  async #failureIn(args: readonly string[], timeoutMs = SUITES_TIMEOUT_MS): Promise<string | undefined> {
-    const built = await this.#run(['.config/build.mjs'], timeoutMs);
+  /** Builds the program and runs suites, by their path in `test/`. @returns the first failure; undefined if all pass */
+  async failureIn(suites: readonly string[]): Promise<string | undefined> {
+    const built = await this.#run(['.config/build.mjs']);
     if (!built.succeeded) return `cannot be built: ${built.output.trim()}`;
-    const { succeeded, output } = await this.#run(['node_modules/mocha/bin/mocha.js', '--bail', ...args], timeoutMs);
+    const files = suites.map((suite) => `test/${suite}.test.ts`);
+    const { succeeded, output } = await this.#run(['node_modules/mocha/bin/mocha.js', '--bail', ...files]);
     if (succeeded) return undefined;
     return /^ *1\) (.*)$/m.exec(output)?.[1] ?? `the run ended: ${output.trim().split('\n').at(-1)}`;
   }
 
-  #run(args: readonly string[], timeoutMs: number): Promise<Ending> {
+  #run(args: readonly string[]): Promise<{ readonly succeeded: boolean; readonly output: string }> {
     return new Promise((resolve) => {
       const child = spawn(process.execPath, args, {
         cwd: this.#root,
@@ -80,7 +71,7 @@ export class CheckoutCopy {
       });
       const timer = setTimeout(() => {
         if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      }, timeoutMs);
+      }, RUN_TIMEOUT_MS);
       let output = '';
       for (const stream of [child.stdout, child.stderr]) {
         stream.setEncoding('utf8').on('data', (text: string) => {
