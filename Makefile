@@ -130,9 +130,11 @@ contract: $(INSTALLED) ## Check the deployment at BASE_URL against the contract;
 	    'read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
 	@exec node --import tsx test/contract/run.ts
 
-generate: $(INSTALLED) ## Write generated/ from openapi.yaml and db/schema.sql from the migrations
+# The contract itself has one file, whose order stays; the descriptions beside their handlers refer to it.
+generate: $(INSTALLED) ## Write generated/ from openapi.yaml and the descriptions beside their handlers, and db/schema.sql from the migrations
 	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
 	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
+	@REDOCLY_TELEMETRY=off $(BIN)/redocly bundle src/http/*/openapi-*.yaml --ext json --output generated
 	@node --import tsx db/dump-schema.ts
 
 # Docker's format has the health check, which that of OCI lacks.

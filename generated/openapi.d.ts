@@ -537,7 +537,7 @@ export interface components {
         Allow: "GET, HEAD";
         /**
          * @description Seconds to wait before sending the request again, never a date. Sent with 429 and 503. With 429 it is the time until
-         *     the exceeded quota resets (`t` in `RateLimit`).
+         *     the exceeded limit resets (`t` in `RateLimit`, if that is sent too).
          * @example 17
          */
         RetryAfter: number;

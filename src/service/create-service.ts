@@ -168,8 +168,8 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
     contract: {
       yaml: await readFile(`${packageRoot}/openapi.yaml`, 'utf8'),
       json: await readFile(`${packageRoot}/generated/openapi.json`, 'utf8'),
-      leakedKeys: await readFile(`${packageRoot}/src/http/leaked-keys/openapi.json`, 'utf8'),
-      copies: copies && (await readFile(`${packageRoot}/src/http/copies/openapi.json`, 'utf8')),
+      leakedKeys: await readFile(`${packageRoot}/generated/openapi-leaked-keys.json`, 'utf8'),
+      copies: copies && (await readFile(`${packageRoot}/generated/openapi-copies.json`, 'utf8')),
     },
     requestTimeoutMs: config.requestTimeoutMs,
     publicUrl: config.publicUrl,

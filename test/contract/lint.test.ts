@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ERROR_CODES, type ErrorCode } from '../../src/errors.js';
 import { errorsOf } from './document/conformance.js';
@@ -15,8 +15,12 @@ import {
   schemasWithin,
   type Node,
 } from './document/document.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The documents beside their handlers, which refer to the contract. */
+const DESCRIPTIONS = ['src/http/leaked-keys/openapi-leaked-keys.yaml', 'src/http/copies/openapi-copies.yaml'];
 
 /** Codes of requests that reach no operation of the contract: the table lists them, the operations do not. */
 const CODES_WITHOUT_OPERATION = ['not_found', 'unsupported_media_type', 'range_not_satisfiable'];
@@ -42,7 +46,7 @@ function chapter(name: string): string {
 
 describe('openapi.yaml', () => {
   it("every document of the contract passes Redocly's strict rules without a warning", async () => {
-    const files = ['openapi.yaml', 'src/http/leaked-keys/openapi.json', 'src/http/copies/openapi.json'];
+    const files = ['openapi.yaml', ...DESCRIPTIONS];
     const config = '.config/redocly.yaml';
     const { code, stdout, stderr } = await run('redocly', 'lint', '--config', config, '--format=json', ...files);
     assert.ok(stdout.startsWith('{'), `${stdout}${stderr}`);
@@ -95,13 +99,20 @@ describe('openapi.yaml', () => {
     }
   });
 
-  it('the generated types and the generated JSON are those of the contract', async () => {
+  it('the generated types and documents are those of the contract and of the documents beside it', async () => {
     const args = ['openapi.yaml', '-o', 'generated/openapi.d.ts', '--check'];
     const { code, stderr } = await run('openapi-typescript', ...args);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, 'run make generate');
     const text = await readFile(`${ROOT}/generated/openapi.json`, 'utf8');
     // As text, since the order counts too.
     assert.equal(JSON.stringify(JSON.parse(text)), JSON.stringify(document), 'run make generate');
+    const folder = await temporaryFolder();
+    const bundled = await run('redocly', 'bundle', ...DESCRIPTIONS, '--ext', 'json', '--output', folder);
+    assert.equal(bundled.code, 0, bundled.stderr);
+    for (const name of await readdir(folder)) {
+      const [made, kept] = await Promise.all([readFile(`${folder}/${name}`), readFile(`${ROOT}/generated/${name}`)]);
+      assert.equal(made.toString(), kept.toString(), 'run make generate');
+    }
   });
 
   it('every parameter, header and body has an example, which is valid against its schema', () => {

@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 import { addTitles } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
-const DOCUMENT = JSON.parse(readFileSync(new URL('../../src/http/copies/openapi.json', import.meta.url), 'utf8')) as {
+const DOCUMENT = JSON.parse(readFileSync(new URL('../../generated/openapi-copies.json', import.meta.url), 'utf8')) as {
   paths: Record<string, { get: { responses: Record<string, unknown> } }>;
   components: { schemas: Record<string, object> };
 };

@@ -20,7 +20,7 @@ interface Described {
   readonly components: { responses: Record<string, unknown> };
 }
 
-const DOCUMENT = JSON.parse(readFileSync(new URL('src/http/leaked-keys/openapi.json', ROOT), 'utf8')) as Described;
+const DOCUMENT = JSON.parse(readFileSync(new URL('generated/openapi-leaked-keys.json', ROOT), 'utf8')) as Described;
 
 /** Holds the content of a message against the OpenAPI document. @param message - a response, or the body of a request */
 function assertDescribed(message: unknown, mediaType: string, content: unknown): void {

@@ -32,7 +32,7 @@ interface Part {
 
 /**
  * Serves published copies to callers with a key: the manifest, and the files of the copies that are kept. Each request is
- * charged like one of the API, whatever the size of the file. openapi.json beside this file describes the calls.
+ * charged like one of the API, whatever the size of the file. openapi-copies.yaml beside this file describes the calls.
  *
  * @returns a middleware that throws what {@link authenticate} throws, and Problem not_found, method_not_allowed and
  *   range_not_satisfiable

@@ -34,7 +34,7 @@ interface Match {
 /**
  * Revokes the keys that programs report as JSON: one key, `{"key": "…"}`, or the matches of GitHub's secret scanning,
  * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. Neither the signature nor the origin of a request is
- * checked: possession of a key is enough to revoke it. openapi.json beside this file describes the call.
+ * checked: possession of a key is enough to revoke it. openapi-leaked-keys.yaml beside this file describes the call.
  *
  * The form for people is a page of the site.
  */

@@ -91,7 +91,7 @@ describe('the documents of a server without pages', () => {
     const { text } = await get('/openapi.yaml');
     assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
     assert.deepEqual((await get('/openapi.json')).json, load(text));
-    const leakedKeys = readFileSync(new URL('src/http/leaked-keys/openapi.json', ROOT), 'utf8');
+    const leakedKeys = readFileSync(new URL('generated/openapi-leaked-keys.json', ROOT), 'utf8');
     assert.deepEqual((await get('/openapi-leaked-keys.json')).json, JSON.parse(leakedKeys));
     for (const [path, type] of described) assertHeaders(await get(path), { 'content-type': type });
   });
