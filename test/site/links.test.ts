@@ -5,7 +5,6 @@ import { TABS } from '../../src/site/settings/settings-page.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
-import { readGuide } from '../support/guides.js';
 import { FILES, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
@@ -73,10 +72,9 @@ describe('the links of the pages', () => {
     assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
   });
 
-  it('each guide is listed under its own title, and links to the guides before and after it', async () => {
+  it('each guide is listed, and links to the guides before and after it', async () => {
     const list = await send(service.url, '/docs/guides', { headers: BROWSER });
     for (const [place, { name, title }] of GUIDES.entries()) {
-      assert.ok((await readGuide(name)).startsWith(`# ${title}\n`), name);
       assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${title}</a>`), name);
       const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
       const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w/-]+)" rel="\w+"/g), ([, guide]) => guide);
@@ -120,18 +118,11 @@ describe('the links of the pages', () => {
     );
   });
 
-  it('the commands in the guides for callers name the public URL', async () => {
-    for (const guide of ['contract-tests', 'mirroring']) {
-      const { text } = await send(service.url, `/docs/guides/${guide}`, { headers: BROWSER });
-      assert.ok(text.includes(service.url) && !text.includes('127.0.0.1:8080'), guide);
-    }
-  });
-
-  it('the charts of the guides are served as SVG', async () => {
+  it('the charts of the guides are served as SVG, which is dark on a dark screen', async () => {
     for (const path of PICTURES) {
       const reply = await send(service.url, `${GUIDES_PATH}/${path}`);
       assert.equal(reply.headers['content-type'], 'image/svg+xml');
-      assert.match(reply.text, /^<svg /);
+      assert.match(reply.text, /^<svg .*prefers-color-scheme: dark/s);
     }
   });
 });

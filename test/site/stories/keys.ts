@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page, Route } from 'playwright-core';
-import { reinstateDeveloper, suspendDeveloper } from '../../../src/developers/developers.js';
-import { createKey, listKeys } from '../../../src/keys/keys.js';
+import { listKeys } from '../../../src/keys/keys.js';
 import { eventually } from '../../support/eventually.js';
 import { leaveKept } from '../../support/programs/browser.js';
 import { assertFits, signInQuietly } from '../visits.js';
@@ -31,12 +30,6 @@ export function keyStories(stage: Stage): void {
     const { page, open, assertNoFault } = await stage.signIn('/settings/keys');
     await page.getByText('You have no keys yet').waitFor();
     await page.getByRole('link', { name: 'Create your first key' }).click();
-    assert.equal(await page.getByLabel('Expires').inputValue(), '90');
-    await page.getByLabel('Expires').selectOption('On a date');
-    await page.getByRole('button', { name: 'Create key' }).click();
-    await page.getByRole('alert').getByText('Enter an expiry date.').waitFor();
-    assert.equal(await page.getByLabel('Expires').inputValue(), 'date');
-    await open('/settings/keys/new');
     await page.getByLabel('Label').fill('a label that is as long as a label of a key may well be in practice');
     await page.getByLabel('Expires').selectOption('365');
     await page.getByRole('button', { name: 'Create key' }).click();
@@ -74,47 +67,6 @@ export function keyStories(stage: Stage): void {
     await page.goto('/settings/events');
     for (const text of ['Key rolled:', 'Somebody who found the key']) await page.getByText(text).waitFor();
     assertNoFault();
-  });
-
-  it('a developer finds a key among many, edits it, and is warned of a label that is taken', async () => {
-    const create = (label: string): ReturnType<typeof createKey> =>
-      createKey(stage.service.db, { developerId: stage.developerId, planId: 'free', label });
-    const { prefix } = await create('production');
-    // More keys than need a filter.
-    for (let i = 1; i <= 12; i += 1) await create(`worker ${i}`);
-    const { page } = await stage.signIn('/settings/keys');
-    await page.getByText('13 of 20 active keys').waitFor();
-    await page.getByLabel('Filter by label or prefix').fill('PRODUCT');
-    await page.getByLabel('Filter by label or prefix').press('Enter');
-    await page.waitForURL('**/settings/keys?q=PRODUCT');
-    assert.equal(await page.locator('tbody tr').count(), 1);
-    await page.getByRole('link', { name: 'production' }).click();
-    await page.waitForURL(`**/settings/keys/${prefix}`);
-
-    await page.getByRole('link', { name: 'Change the label' }).click();
-    await page.getByLabel('Label').fill('worker 7');
-    await page.getByRole('button', { name: 'Save label' }).click();
-    await page.getByRole('alert').getByText('You already have an active key with the label “worker 7”').waitFor();
-    await assertFits(page);
-    await page.getByLabel('Label').fill('production, EU');
-    await page.getByRole('button', { name: 'Save anyway' }).click();
-    await page.getByRole('status').getByText('The label has been changed.').waitFor();
-    await page.getByRole('heading', { name: 'production, EU' }).waitFor();
-
-    await page.getByRole('link', { name: 'Change the expiry' }).click();
-    const date = page.getByLabel('Expiry date');
-    assert.equal(await date.isVisible(), false);
-    await page.getByLabel('Expires').selectOption('On a date');
-    await date.fill('2100-02-28');
-    await page.getByRole('button', { name: 'Save expiry' }).click();
-    await page.getByRole('status').getByText('The expiry has been changed.').waitFor();
-    await page.getByText('(2100-02-28 00:00 UTC)').waitFor();
-    // The pages of the forms are in the history, and their answers are not.
-    await page.goBack();
-    await page.getByRole('heading', { name: 'Change the expiry' }).waitFor();
-    await page.goForward();
-    await page.getByRole('heading', { name: 'production, EU' }).waitFor();
-    assert.equal(await page.getByRole('status').count(), 0);
   });
 
   it('a form is sent once, since the answer to a second one would take the place of the key', async () => {
@@ -170,37 +122,5 @@ export function keyStories(stage: Stage): void {
     await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
     await page.getByText('has been revoked.').waitFor();
     assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
-  });
-
-  it('a key that one tab has revoked cannot be rolled in another', async () => {
-    const { prefix } = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'free' });
-    const { page: first } = await stage.signIn(`/settings/keys/${prefix}/roll`);
-    const second = await first.context().newPage();
-    await second.goto(`/settings/keys/${prefix}/revoke`);
-    await second.getByRole('button', { name: `Revoke ${prefix}` }).click();
-    await second.getByText('has been revoked.').waitFor();
-    await first.getByRole('button', { name: 'Roll key' }).click();
-    await first.getByText('This key is revoked. Create a new key.').waitFor();
-    await second.close();
-    assert.equal((await listKeys(stage.service.db, stage.developerId)).length, 1);
-  });
-
-  it('a suspended developer reads the settings and changes nothing', async () => {
-    const { page } = await stage.signIn('/settings/keys');
-    const key = await create(page, 'production');
-    await page.goto(`/settings/keys/${key.slice(0, 12)}/revoke`);
-    await suspendDeveloper(stage.service.db, stage.developerId);
-    // The page was open before.
-    await page.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('Nothing was changed.').waitFor();
-    await assertFits(page);
-    await page.getByRole('link', { name: 'Go to your keys' }).click();
-    await page.getByText('Your account is suspended.').waitFor();
-    const changes = page.locator('main').getByRole('link', { name: /Roll|Revoke|Create/ });
-    assert.equal(await changes.count(), 0);
-    await assertFits(page);
-    await reinstateDeveloper(stage.service.db, stage.developerId);
-    await page.reload();
-    await page.getByRole('link', { name: `Roll ${key.slice(0, 12)}` }).waitFor();
   });
 }

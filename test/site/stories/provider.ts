@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { linkIdentity } from '../../../src/accounts/identities.js';
 import { listDevelopers } from '../../../src/developers/developers.js';
-import { newDeveloper } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
 import { assertFits } from '../visits.js';
-import { startWithProvider } from '../settings/oidc-service.js';
 import type { Stage } from './stage.js';
-
-/** As long as a subject of OpenID Connect may be. */
-const LONGEST_SUBJECT = 'auth0|'.padEnd(255, '0123456789abcdef');
 
 /** Stories of somebody who signs in at the identity provider. */
 export function providerStories(stage: Stage): void {
@@ -40,28 +34,5 @@ export function providerStories(stage: Stage): void {
     await goToProvider(page, provider);
     await page.waitForURL('**/settings');
     await page.getByText('Film club').first().waitFor();
-  });
-
-  it('when signing up is off, a stranger sees what to send to the operator, and signs in once linked', async () => {
-    const { service, provider } = await startWithProvider('off');
-    try {
-      provider.subject = LONGEST_SUBJECT;
-      const { page, open } = await stage.newProfile({ origin: service.url });
-      await open('/settings');
-      await goToProvider(page, provider);
-      await page.getByRole('heading', { name: 'Your identity is not linked yet' }).waitFor();
-      await assertFits(page);
-      const shown = await page.locator('.code-block').first().innerText();
-      const [, issuer = '', subject = ''] = /Issuer: +(\S+)\s+Subject: +(\S+)/.exec(shown) ?? assert.fail(shown);
-      assert.deepEqual([issuer, subject], [provider.issuer, LONGEST_SUBJECT]);
-      await linkIdentity(service.db, await newDeveloper(service, 'Book club'), { issuer, subject });
-      await page.getByRole('link', { name: 'Sign in again' }).click();
-      await goToProvider(page, provider);
-      await page.waitForURL('**/settings');
-      await page.getByText('Book club').first().waitFor();
-    } finally {
-      await service.stop();
-      await provider.stop();
-    }
   });
 }

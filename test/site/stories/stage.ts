@@ -17,8 +17,8 @@ export interface Stage {
   readonly developerId: number;
   /** Opens a path in the profile that stories share: a new one takes more time than most of their steps. */
   visit(path: string, view?: Pick<View, 'width' | 'height'>): Promise<WatchedPage>;
-  /** The same, signed in as {@link developerId}. */
-  signIn(path: string, view?: Pick<View, 'width' | 'height'>): Promise<WatchedPage>;
+  /** The same, signed in as {@link developerId} or as another developer. */
+  signIn(path: string, view?: Pick<View, 'width' | 'height'>, developer?: number): Promise<WatchedPage>;
   /** Makes a profile that is closed after the story: for what a profile keeps, and for a browser without scripts. */
   newProfile(view?: View): Promise<WatchedPage>;
 }
@@ -64,6 +64,7 @@ export function openStage(): Stage {
     // From one place of a page to another the browser loads nothing.
     if (shared.page.url().includes('#')) await shared.page.goto('about:blank');
     await shared.page.setViewportSize({ width, height });
+    await shared.page.emulateMedia({ media: 'screen', forcedColors: 'none' });
     return shared;
   }
 
@@ -85,9 +86,9 @@ export function openStage(): Stage {
       await watched.open(path);
       return watched;
     },
-    async signIn(path, view = {}) {
+    async signIn(path, view = {}, developer = developerId) {
       const watched = await prepare(view);
-      await signInQuietly(watched, stage.service, developerId);
+      await signInQuietly(watched, stage.service, developer);
       await watched.open(path);
       return watched;
     },

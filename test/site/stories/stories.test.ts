@@ -1,4 +1,5 @@
 import { keyStories } from './keys.js';
+import { looks } from './looks.js';
 import { operatorStories } from './operator.js';
 import { passkeyStories } from './passkeys.js';
 import { providerStories } from './provider.js';
@@ -11,6 +12,7 @@ import { tryingStories } from './trying.js';
 describe('a person in Chromium', () => {
   const stage = openStage();
 
+  describe('who looks at the pages', () => looks(stage));
   describe('who reads the documentation', () => readingStories(stage));
   describe('who tries the operations', () => tryingStories(stage));
   describe('who manages keys', () => keyStories(stage));

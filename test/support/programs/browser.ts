@@ -145,22 +145,13 @@ const ALL_RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best
 /** Rules about looks, which take axe four fifths of its time. */
 export const LOOKS = ['color-contrast', 'target-size', 'link-in-text-block'];
 
-/** The rules that an element may break where others of its kind do not: they are about texts, names, order and references. */
-export const CONTENT_RULES = [
-  ...['document-title', 'page-has-heading-one', 'heading-order', 'empty-heading', 'landmark-unique', 'region'],
-  ...['link-name', 'button-name', 'summary-name', 'image-alt', 'svg-img-alt', 'aria-meter-name', 'aria-dialog-name'],
-  ...['label', 'select-name', 'aria-input-field-name', 'form-field-multiple-labels', 'label-content-name-mismatch'],
-  ...['duplicate-id-aria', 'aria-valid-attr-value', 'aria-hidden-focus', 'scrollable-region-focusable'],
-  ...['empty-table-header', 'th-has-data-cells', 'td-headers-attr', 'scope-attr-valid', 'table-duplicate-name'],
-];
-
 /** The rules that a dark screen may break where a light one does not. */
 export const DARK_RULES = ['color-contrast'];
 
 /** The rules that a narrow screen may break where a wide one does not. */
 export const NARROW_RULES = ['target-size', 'scrollable-region-focusable'];
 
-/** A script for the browser, minified: it is sent for each page. */
+/** A script for the browser, minified: it is sent for each page that is checked, unless the page has it. */
 export const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** What of a page {@link assertAccessible} checks. */

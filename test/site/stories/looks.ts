@@ -1,0 +1,300 @@
+import assert from 'node:assert/strict';
+import type { Page } from 'playwright-core';
+import { createKey } from '../../../src/keys/keys.js';
+import { TABS } from '../../../src/site/settings/settings-page.js';
+import { eventually } from '../../support/eventually.js';
+import { signInOperator } from '../../support/http/operator.js';
+import { signIn, Visitor } from '../../support/http/visitor.js';
+import { AXE, coloursOf, type WatchedPage } from '../../support/programs/browser.js';
+import { kindsOf } from '../page-html.js';
+import { operatorPages, PAGES, settingsPages } from '../pages.js';
+import { createSampleDeveloper } from '../sample-developer.js';
+import { assertFits, assertPrints, FOCUSABLE, signInOperatorQuietly, signInQuietly, type Novelty } from '../visits.js';
+import type { Stage } from './stage.js';
+
+/** In place of a page that does not exist stands an error page. */
+const NO_PAGE = '/no-such-page';
+
+/** The page of the search with results. */
+const RESULTS = '/docs/search?q=key';
+
+/** What only the script makes useful, as a selector and as a kind of element. */
+const SCRIPTED = '.scripted, [data-copy], [data-passkey]';
+const NEEDS_SCRIPT = /\bscripted\b|data-copy|data-passkey/;
+
+const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
+
+/** Somebody who opens pages. */
+interface Person {
+  readonly paths: readonly string[];
+  readonly origin?: string | undefined;
+  /** Without a browser. */
+  readonly visitor: Visitor;
+  signIn(watched: WatchedPage): Promise<void>;
+}
+
+/** How pages look: each kind of element once, on the first page that has it. */
+export function looks(stage: Stage): void {
+  let developerId: number;
+  /** A key of the developer. */
+  let prefix: string;
+  /** The kinds of elements on the pages that were opened. */
+  const opened = new Set<string>();
+
+  before(async () => {
+    const { db } = stage.service;
+    developerId = await createSampleDeveloper(db);
+    await db('developers')
+      .where({ id: developerId })
+      .update({ project_name: `A rather long name ${ATTACK}` });
+    const keys = db('api_keys').where({ developer_id: developerId, label: 'staging' });
+    [prefix = assert.fail()] = await keys.clone().pluck<string[]>('prefix');
+    await keys.update({ label: ATTACK });
+  });
+
+  /** Who opens which pages. */
+  const PEOPLE: Readonly<Record<string, () => Promise<Person>>> = {
+    'somebody who is not signed in': async () => ({
+      paths: [...PAGES, RESULTS, NO_PAGE],
+      visitor: new Visitor(stage.service.url),
+      signIn: () => Promise.resolve(),
+    }),
+    'a developer': async () => ({
+      paths: [...settingsPages(prefix), '/sign-in'],
+      visitor: await signIn(stage.service, developerId),
+      signIn: (watched) => signInQuietly(watched, stage.service, developerId),
+    }),
+    'an operator': async () => ({
+      paths: [...operatorPages({ id: String(developerId), prefix }), NO_PAGE],
+      origin: stage.service.operatorUrl,
+      visitor: await signInOperator(stage.service),
+      signIn: (watched) => signInOperatorQuietly(watched, stage.service),
+    }),
+  };
+
+  for (const [who, arrive] of Object.entries(PEOPLE)) {
+    it(`the pages of ${who} are accessible on light, dark and narrow screens, by the keyboard, in print and without scripts`, async () => {
+      const { paths, origin, visitor, signIn: enter } = await arrive();
+      const open = async (javaScript: boolean): Promise<WatchedPage> => {
+        const watched = await stage.newProfile({ origin, javaScript });
+        await enter(watched);
+        return watched;
+      };
+      const scripted = await open(true);
+      // Once for all pages: to send it after each would take longer than all else that axe does.
+      await scripted.page.addInitScript(AXE);
+      let scriptless: WatchedPage | undefined;
+      for (const path of paths) {
+        const { text } = await visitor.get(path, { accept: 'text/html' });
+        const kinds = [...kindsOf(text)].filter((kind) => !opened.has(kind));
+        if (kinds.length === 0) continue;
+        for (const kind of kinds) opened.add(kind);
+        await assertLooks(scripted, path);
+        if (!kinds.some((kind) => NEEDS_SCRIPT.test(kind))) continue;
+        scriptless ??= await open(false);
+        await scriptless.open(path);
+        assert.equal(await scriptless.page.locator(SCRIPTED).filter({ visible: true }).count(), 0, path);
+      }
+    });
+  }
+
+  async function assertLooks({ page, open, assertNoFault }: WatchedPage, path: string): Promise<void> {
+    assert.equal(await open(path), path === NO_PAGE ? 404 : 200, path);
+    if (path !== NO_PAGE) assertNoFault();
+    const prepare = async ({ isFocusable }: Novelty): Promise<void> => {
+      if (isFocusable) await assertKeyboardReachesAll(page);
+      await assertPrints(page);
+      // axe skips what is folded away.
+      await page.evaluate(() => {
+        document.querySelectorAll('details').forEach((details) => (details.open = true));
+      });
+    };
+    await assertFits(page, { prepare });
+    assert.notEqual(await page.title(), 'attacked');
+  }
+
+  it('the entries of a navigation stay where they are, whichever of them is the current one', async () => {
+    const { page, open } = await stage.signIn('/settings');
+    for (const [navigation, paths] of [
+      ['.settings-nav', TABS.slice(0, 3).map(({ path }) => path)],
+      ['.site-nav', ['/', '/docs/guides', '/settings', NO_PAGE]],
+      ['.ranges', ['24h', '7d'].map((range) => `/settings/usage?range=${range}`)],
+    ] as const) {
+      const places = new Set<string>();
+      const current = new Set<string>();
+      for (const path of paths) {
+        await open(path);
+        const entries = page.locator(`${navigation} a`);
+        const lefts = await entries.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().left));
+        places.add(lefts.join());
+        current.add((await page.locator(`${navigation} a[aria-current]`).allInnerTexts()).join());
+      }
+      assert.deepEqual([places.size, current.size], [1, paths.length], navigation);
+    }
+  });
+
+  it('what is current, full or pressed is visible in the colours of a contrast theme', async () => {
+    const { page, open } = await stage.signIn('/settings', {}, developerId);
+    const { key } = await createKey(stage.service.db, { developerId, planId: 'free' });
+    for (let call = 0; call < 30; call += 1) await stage.service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    await page.emulateMedia({ forcedColors: 'active' });
+    await open('/settings/usage');
+    for (const navigation of ['.settings-nav', '.ranges']) {
+      const lines = (links: string): Promise<string[]> =>
+        page.locator(`${navigation} ${links}`).evaluateAll((elements) =>
+          elements.map((element) => {
+            const { borderBottomColor, textDecorationLine } = getComputedStyle(element);
+            return `${borderBottomColor} ${textDecorationLine}`;
+          }),
+        );
+      const [current = ''] = await lines('a[aria-current]');
+      assert.ok(!(await lines('a:not([aria-current])')).includes(current), navigation);
+    }
+    const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const bar = page.locator('.chart-bar').first();
+    assert.notEqual(await bar.evaluate((element) => getComputedStyle(element).fill), background);
+    // Half of the minute's limit is used. At its edge, the meter has a line.
+    const meter = page.locator('meter').first();
+    const [edge, full, empty] = await coloursOf(page, await meter.screenshot(), [
+      [0, 0.5],
+      [0.25, 0.5],
+      [0.75, 0.5],
+    ]);
+    assert.equal(new Set([edge, full, empty]).size, 3, [edge, full, empty].join('; '));
+    await open('/settings/keys');
+    const [pressable] = await coloursOf(page, await page.locator('.button-primary').screenshot(), [[0.03, 0.5]]);
+    assert.notEqual(pressable, background);
+  });
+
+  it('a printed list of keys has exact times in place of relative ones, and no actions', async () => {
+    const { page } = await stage.signIn('/settings/keys', {}, developerId);
+    await page.emulateMedia({ media: 'print' });
+    assert.equal(await page.locator('.key-actions:visible').count(), 0);
+    const times = await page.locator('time[title]').evaluateAll((elements) =>
+      elements.map((time) => ({
+        relative: getComputedStyle(time).fontSize,
+        shown: getComputedStyle(time, '::after').content,
+        exact: `"${time.getAttribute('title') ?? ''}"`,
+      })),
+    );
+    assert.ok(times.length > 0);
+    for (const { relative, shown, exact } of times) assert.deepEqual([relative, shown], ['0px', exact]);
+  });
+
+  it('a label of 200 letters without a space makes no page of its key wider than a narrow screen', async () => {
+    const label = 'W'.repeat(200);
+    const key = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'pro', label });
+    const { page, open } = await stage.signIn('/settings', { width: 320, height: 640 });
+    const pages = settingsPages(key.prefix).filter((path) => !/passkeys|sessions/.test(path));
+    for (const path of [...pages, `/settings/usage?key=${key.prefix}`, '/settings/keys?q=WWW']) {
+      await open(path);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, path);
+    }
+    for (const [path, button, heading] of [
+      [`/settings/keys/new?label=${label}`, 'Create key', 'Create a key'],
+      [`/settings/keys/${key.prefix}/roll`, 'Roll key', 'Key rolled'],
+    ] as const) {
+      await open(path);
+      await page.getByRole('button', { name: button }).click();
+      await page.getByText(heading).first().waitFor();
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 320, heading);
+    }
+  });
+
+  it('a phone shows each bar, label and number of the usage before anybody scrolls', async () => {
+    const { page } = await stage.signIn('/settings/usage', { width: 390, height: 844 }, developerId);
+    const outside = await page.evaluate(
+      (parts) => {
+        const { left, right } = document.querySelector('h1')?.getBoundingClientRect() ?? { left: 0, right: 0 };
+        return parts.flatMap((part) =>
+          Array.from(document.querySelectorAll(part), (element) => element.getBoundingClientRect())
+            .filter((place) => place.left < left || place.right > right)
+            .map((place) => `${part} from ${place.left} to ${place.right}, not from ${left} to ${right}`),
+        );
+      },
+      ['.chart-bar', '.chart svg', '.chart-label', '.key-name', '.usage-charts ~ .table-scroll td:nth-child(2)'],
+    );
+    assert.deepEqual(outside, []);
+  });
+
+  it('a form that was stopped by the browser can be sent again after ten seconds, and not before', async () => {
+    // A profile keeps such a clock for good.
+    const watched = await stage.newProfile();
+    await signInQuietly(watched, stage.service, stage.developerId);
+    const { page, open } = watched;
+    await page.clock.install();
+    await open('/settings/keys/new');
+    let sent = 0;
+    await page.route('**/settings/keys/new', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      sent += 1;
+      // As after Stop: the page stays.
+      return route.fulfill({ status: 204 });
+    });
+    const send = (): Promise<void> => page.getByRole('button', { name: 'Create key' }).click();
+    await send();
+    await eventually('the form is sent', () => sent === 1);
+    await send();
+    await page.clock.runFor(9_000);
+    assert.equal(sent, 1);
+    await page.clock.runFor(1_000);
+    await send();
+    await eventually('the form is sent again', () => sent === 2);
+  });
+}
+
+/** Fails unless the tab key reaches every link and control, and shows which one has the focus. */
+async function assertKeyboardReachesAll(page: Page): Promise<void> {
+  const wanted = await page.evaluate(countStops, FOCUSABLE);
+  await page.evaluate(recordFocus);
+  await Promise.all(Array.from({ length: wanted }, () => page.keyboard.press('Tab')));
+  const stops = await page.evaluate(() => (globalThis as unknown as { stops: Stop[] }).stops);
+  assert.deepEqual(
+    stops.filter(({ isVisible }) => !isVisible).map(({ html }) => html),
+    [],
+    'the focus is invisible',
+  );
+  assert.equal(new Set(stops.map(({ place }) => place)).size, wanted);
+}
+
+/** An element that has had the focus. */
+interface Stop {
+  /** Its number among all elements. */
+  readonly place: number;
+  readonly html: string;
+  readonly isVisible: boolean;
+}
+
+/** In the page: how often the tab key must be pressed to reach everything. */
+function countStops(focusable: string): number {
+  const groups = new Set<string>();
+  return Array.from(document.querySelectorAll<HTMLElement>(focusable))
+    .filter((element) => element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }))
+    .filter((element) => element.tabIndex >= 0)
+    .filter((element) => {
+      // The tab key stops once in a group of radio buttons.
+      if (!(element instanceof HTMLInputElement) || element.type !== 'radio') return true;
+      return !groups.has(element.name) && groups.add(element.name);
+    }).length;
+}
+
+/** In the page: records each element that gets the focus, and whether that is visible. */
+function recordFocus(): void {
+  const elements = Array.from(document.querySelectorAll('*'));
+  const stops: Stop[] = [];
+  Object.assign(globalThis, { stops });
+  document.addEventListener('focusin', ({ target }) => {
+    if (!(target instanceof Element)) return;
+    // The label of a hidden radio button shows its focus.
+    const shown = [target, ...(target instanceof HTMLInputElement ? (target.labels ?? []) : [])].map((it) =>
+      getComputedStyle(it),
+    );
+    stops.push({
+      place: elements.indexOf(target),
+      html: target.outerHTML.slice(0, 120),
+      isVisible: shown.some(
+        ({ outlineStyle, outlineWidth }) => outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2,
+      ),
+    });
+  });
+}
