@@ -27,7 +27,7 @@ export function keyStories(stage: Stage): void {
   }
 
   it('a developer creates, rolls and revokes a key and reads the events', async () => {
-    const { page, open, assertNoFault } = await stage.signIn('/settings/keys');
+    const { page, assertNoFault } = await stage.signIn('/settings/keys');
     await page.getByText('You have no keys yet').waitFor();
     await page.getByRole('link', { name: 'Create your first key' }).click();
     await page.getByLabel('Label').fill('a label that is as long as a label of a key may well be in practice');

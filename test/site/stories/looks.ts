@@ -30,7 +30,7 @@ interface Person {
   readonly origin?: string | undefined;
   /** Without a browser. */
   readonly visitor: Visitor;
-  signIn(watched: WatchedPage): Promise<void>;
+  readonly signIn: (watched: WatchedPage) => Promise<void>;
 }
 
 /** How pages look: each kind of element once, on the first page that has it. */
