@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { generateToken } from '../../../src/accounts/tokens.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { setDeveloperPlan, suspendDeveloper } from '../../../src/developers/developers.js';
-import { createKey, listKeys, type CreatedKey } from '../../../src/keys/keys.js';
+import { MAX_EDITS_PER_DAY } from '../../../src/keys/edit-key.js';
+import { MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY, type RefusalReason } from '../../../src/keys/key-change.js';
+import { createKey, listKeys, type CreatedKey, type KeyDetails } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
-import { MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../src/keys/key-change.js';
+import { rollKey } from '../../../src/keys/roll-key.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
-import { eventually } from '../../support/eventually.js';
-import { holdCommits } from '../../support/postgres/held-commits.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -17,10 +18,119 @@ import { testWorld } from '../../support/world.js';
 import { settingsPages } from '../pages.js';
 
 const KEY = /svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}/;
-const NEW = '/settings/keys/new';
+const LIST = '/settings/keys';
+const NEW = `${LIST}/new`;
 const ATTACK = '"><script>alert(1)</script><img src=x onerror=alert(2)>';
 
-describe('the keys page', () => {
+/** The token of a form that was never sent. */
+const newForm = (): string => generateToken().token;
+
+const pathOf = ({ prefix }: Pick<CreatedKey, 'prefix'>, act = ''): string => `${LIST}/${prefix}${act}`;
+
+/** The forms that change keys: where each is sent, and what it has been filled in with. */
+const FORMS = {
+  create: { pathOf: () => NEW, fields: { lifetime: 'none' } },
+  roll: { pathOf: (key: CreatedKey) => pathOf(key, '/roll'), fields: { overlap: '24h' } },
+  label: { pathOf: (key: CreatedKey) => pathOf(key, '/label'), fields: { label: 'x' } },
+  expiry: { pathOf: (key: CreatedKey) => pathOf(key, '/expiry'), fields: { lifetime: '30' } },
+  'expiry without end': { pathOf: (key: CreatedKey) => pathOf(key, '/expiry'), fields: { lifetime: 'none' } },
+  revoke: { pathOf: (key: CreatedKey) => pathOf(key, '/revoke'), fields: {} },
+} as const;
+
+type FormName = keyof typeof FORMS;
+
+/** The answer to forms that the rules of keys refuse. The rules themselves are tested in test/keys. */
+interface Refusal {
+  /** Makes the rule apply to a key of the developer. */
+  readonly arrange: (service: TestService, key: CreatedKey) => Promise<unknown>;
+  readonly forms: readonly FormName[];
+  readonly status?: number;
+  readonly text: RegExp;
+  /** Whether the page of the form has the reason in place of the form. */
+  readonly isShownBefore?: true;
+}
+
+const REFUSALS: Readonly<Record<Exclude<RefusalReason, 'repeated'>, Refusal>> = {
+  unknown: {
+    arrange: async ({ db }, { prefix }) =>
+      db('api_keys')
+        .where({ prefix })
+        .update({ developer_id: db('developers').min('id') }),
+    forms: ['roll', 'label', 'expiry', 'revoke'],
+    status: 404,
+    text: /You have no key with this prefix/,
+    isShownBefore: true,
+  },
+  suspended: {
+    arrange: ({ db }, { developerId }) => suspendDeveloper(db, developerId),
+    forms: ['create', 'roll', 'label', 'expiry', 'revoke'],
+    status: 403,
+    text: /<title>Error: Account suspended.*class="settings-nav".*>Go to your keys</s,
+    isShownBefore: true,
+  },
+  revoked: {
+    arrange: ({ db }, { prefix }) => revokeKey(db, prefix),
+    forms: ['roll', 'label', 'expiry'],
+    text: /This key is revoked\. <a href="\/settings\/keys\/new">Create a new key</,
+    isShownBefore: true,
+  },
+  expired: {
+    arrange: ({ db }, { prefix }) => expireIn(db, prefix, 0),
+    forms: ['roll', 'label', 'expiry'],
+    text: /This key has expired\. <a href="\/settings\/keys\/new">Create a new key</,
+    isShownBefore: true,
+  },
+  rolled: {
+    arrange: ({ db }, { prefix }) => rollKey(db, prefix, 3_600),
+    forms: ['roll', 'expiry without end'],
+    text: /This key was already replaced by <code>svc_\w{8}<\/code>.*href="\/settings\/keys\/svc_\w{8}\/roll"/s,
+  },
+  not_replaced: {
+    arrange: async ({ db }, { prefix }) => revokeKey(db, (await rollKey(db, prefix, 3_600)).successor.prefix),
+    forms: ['roll'],
+    text: /This key was replaced by <code>svc_\w{8}<\/code>, which is no longer active/,
+    isShownBefore: true,
+  },
+  too_many: {
+    arrange: async ({ db }, { developerId }) => {
+      for (let i = 1; i < MAX_ACTIVE_KEYS; i += 1) await createKey(db, { developerId, planId: 'free' });
+    },
+    forms: ['create'],
+    text: /You have reached the limit of 20 active keys/,
+  },
+  too_many_rolled: {
+    arrange: async ({ db }, { developerId }) => {
+      for (let i = 0; i < MAX_ACTIVE_KEYS; i += 1) {
+        await rollKey(db, (await createKey(db, { developerId, planId: 'free' })).prefix, 3_600);
+      }
+    },
+    forms: ['roll'],
+    text: /You have reached the limit of 20 rolled keys that are still active/,
+  },
+  too_many_today: {
+    arrange: ({ db }, { developerId }) =>
+      db.raw(
+        `insert into api_keys (prefix, hash, developer_id, plan_id, revoked_at, form_hash)
+         select 'svc_' || substr(md5(:id || '-' || n), 1, 8), sha256((:id || '-' || n)::bytea), :id, 'free', now(), sha256(n::text::bytea)
+           from generate_series(1, :most) n`,
+        { id: developerId, most: MAX_KEYS_PER_DAY },
+      ),
+    forms: ['create', 'roll'],
+    text: /You have reached the limit of 100 new keys in 24 hours/,
+  },
+  too_many_edits: {
+    arrange: ({ db }, { developerId, prefix }) =>
+      db('events').insert(
+        Array.from({ length: MAX_EDITS_PER_DAY }, () => {
+          return { developer_id: developerId, kind: 'label_changed', actor: 'developer', key_prefix: prefix };
+        }),
+      ),
+    forms: ['label', 'expiry'],
+    text: /limit of 200 changes of labels and expiries in 24 hours/,
+  },
+};
+
+describe('the pages of keys', () => {
   let service: TestService;
   let developerId: number;
   let visitor: Visitor;
@@ -33,31 +143,33 @@ describe('the keys page', () => {
     visitor = await signIn(service, developerId);
   });
 
-  /** The secret of the form of a page. */
-  async function formOf(path: string): Promise<string> {
-    const { text, status } = await visitor.get(path);
+  const newKey = (details: Partial<KeyDetails> = {}): Promise<CreatedKey> =>
+    createKey(service.db, { developerId, planId: 'free', ...details });
+
+  const create = (fields: Record<string, string> = {}): Promise<Reply> =>
+    visitor.post(NEW, { form: newForm(), lifetime: 'none', ...fields });
+
+  const roll = (key: Pick<CreatedKey, 'prefix'>, overlap: string, form = newForm()): Promise<Reply> =>
+    visitor.post(pathOf(key, '/roll'), { form, overlap });
+
+  const htmlOf = async (path: string): Promise<string> => {
+    const { status, text } = await visitor.get(path);
     assert.equal(status, 200, path);
-    return /name="form" value="([0-9a-f]{64})"/.exec(text)?.[1] ?? assert.fail('no form');
+    return text;
+  };
+
+  /** The text of a page, without what is only seen on hovering. */
+  async function read(path: string): Promise<string> {
+    const main = /<main.*<\/main>/s.exec(await htmlOf(path))?.[0] ?? assert.fail('no main');
+    return main.replaceAll(/<(?:"[^"]*"|[^">])*>/g, ' ').replaceAll(/\s+/g, ' ');
   }
 
-  async function create(fields: Record<string, string> = {}): Promise<Reply> {
-    return visitor.post(NEW, { form: await formOf(NEW), lifetime: 'none', ...fields });
-  }
+  const statusOf = async (key: string): Promise<number> =>
+    (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
 
-  async function newKey(fields: Record<string, string> = {}): Promise<{ key: string; prefix: string }> {
-    const { text, status } = await create(fields);
-    assert.equal(status, 200, text);
-    const key = KEY.exec(text)?.[0] ?? assert.fail('no key is shown');
-    return { key, prefix: key.slice(0, 12) };
-  }
-
-  async function roll(prefix: string, overlap: string): Promise<Reply> {
-    const path = `/settings/keys/${prefix}/roll`;
-    return visitor.post(path, { form: await formOf(path), overlap });
-  }
-
-  async function statusOf(key: string): Promise<number> {
-    return (await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
+  async function makeSignInOld(): Promise<void> {
+    const signedInAt = service.db.raw("now() - interval '16 minutes'");
+    await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });
   }
 
   it('a new key is shown by the answer itself with a first call without the key itself, and never again', async () => {
@@ -76,15 +188,14 @@ describe('the keys page', () => {
   });
 
   it('a form creates one key however often it is sent, and then offers to roll that key', async () => {
-    const form = await formOf(NEW);
-    const replies = await Promise.all([1, 2, 3].map(() => visitor.post(NEW, { form, lifetime: 'none' })));
+    const form = /name="form" value="([0-9a-f]{64})"/.exec(await htmlOf(NEW))?.[1] ?? assert.fail('no form');
+    const replies = await Promise.all([1, 2, 3].map(() => create({ form })));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 409, 409]);
     const [{ prefix } = assert.fail(), ...others] = await listKeys(service.db, developerId);
     assert.deepEqual(others, []);
     const [kept] = await service.db('api_keys').where({ prefix }).pluck<Buffer[]>('form_hash');
     assert.deepEqual(kept, hash('sha256', form, 'buffer'));
-    for (const { text, status } of replies) {
-      if (status === 200) continue;
+    for (const { text } of replies.filter(({ status }) => status === 409)) {
       assert.doesNotMatch(text, KEY);
       assert.ok(text.includes(`href="/settings/keys/${prefix}/roll"`));
     }
@@ -93,240 +204,144 @@ describe('the keys page', () => {
   it('a new key is on the plan of the developer whatever the form names, and ends on the date that it names', async () => {
     await setDeveloperPlan(service.db, developerId, 'pro');
     const fields = { plan: 'scale', plan_id: 'scale', developer_id: '1', lifetime: 'date', date: '2100-02-28' };
-    const { prefix } = await newKey(fields);
+    assert.equal((await create(fields)).status, 200);
     assert.deepEqual(
-      (await listKeys(service.db, developerId)).map((key) => [key.prefix, key.planId, key.expiresAt]),
-      [[prefix, 'pro', '2100-02-28T00:00:00.000000Z']],
+      (await listKeys(service.db, developerId)).map((key) => [key.planId, key.expiresAt]),
+      [['pro', '2100-02-28T00:00:00.000000Z']],
     );
   });
 
-  const CORRECTIONS: readonly (readonly [string, Record<string, string>[], string])[] = [
-    [
-      'a date that is over or does not exist',
-      ['2020-01-01', '2100-02-30', 'soon'].map((date) => ({ lifetime: 'date', date, label: 'kept' })),
-      'Enter a date in the future.',
-    ],
-    ['a date that is missing', [{ lifetime: 'date', date: '', label: 'kept' }], 'Enter an expiry date.'],
-    [
-      'a label that is too long or has control characters',
-      ['x'.repeat(201), 'a\nb', 'a\u0000b', 'a\u202Eb', 'a\u2069b'].map((label) => ({ label })),
-      'Use at most 200 characters',
-    ],
-  ];
-  for (const [what, forms, message] of CORRECTIONS) {
-    it(`${what} is shown again with its error, and no key is created`, async () => {
+  it('a form with a mistake is shown again with its error, and changes nothing', async () => {
+    const key = await newKey({ label: 'staging' });
+    const dates = ['2020-01-01', '2100-02-30', 'soon'];
+    const labels = ['x'.repeat(201), 'a\nb', 'a\u0000b', 'a\u202Eb', 'a\u2069b'];
+    for (const [forms, message] of [
+      [dates.map((date) => ({ lifetime: 'date', date, label: 'kept' })), 'Enter a date in the future.'],
+      [[{ lifetime: 'date', date: '', label: 'kept' }], 'Enter an expiry date.'],
+      [labels.map((label) => ({ lifetime: '365', date: '', label })), 'Use at most 200 characters'],
+      [
+        [{ lifetime: '365', date: '', label: key.key }],
+        'This looks like an API key. Labels are not secret: use a name.',
+      ],
+    ] as const) {
       for (const fields of forms) {
         const { status, text } = await create(fields);
         assert.equal(status, 422, JSON.stringify(fields));
-        assert.ok(text.includes(message) && text.includes('aria-invalid="true"'), text);
+        assert.ok(text.includes(message) && text.includes('aria-invalid="true"') && !text.includes(key.key), text);
         assert.ok(fields.label !== 'kept' || text.includes('value="kept"'));
-        assert.ok(text.includes(`value="${fields.lifetime ?? 'none'}" selected`));
+        assert.ok(text.includes(`value="${fields.lifetime}" selected`));
+        const act = fields.label === 'kept' ? '/expiry' : '/label';
+        const edited = await visitor.post(pathOf(key, act), fields);
+        assert.equal(edited.status, 422, act);
+        assert.ok(/<title>Error: .*role="alert"/s.test(edited.text) && edited.text.includes(message), act);
       }
-      assert.deepEqual(await listKeys(service.db, developerId), []);
-    });
-  }
+    }
+    const [{ label, expiresAt } = assert.fail(), ...others] = await listKeys(service.db, developerId);
+    assert.deepEqual([label, expiresAt, others], ['staging', null, []]);
+  });
 
-  it('a form that no browser sends is refused and creates no key', async () => {
+  it('a form that no browser sends is refused and changes nothing', async () => {
+    const key = await newKey();
     for (const lifetime of ['zzz', '', '31']) assert.equal((await create({ lifetime })).status, 400, lifetime);
-    for (const form of ['', 'x', 'F'.repeat(64)]) {
-      assert.equal((await visitor.post(NEW, { form, lifetime: 'none' })).status, 400, form);
-    }
-    const { prefix } = await createKey(service.db, { developerId, planId: 'free' });
-    const form = await formOf(NEW);
-    for (const overlap of ['', '2h', '365d', '-1']) {
-      assert.equal((await visitor.post(`/settings/keys/${prefix}/roll`, { form, overlap })).status, 400, overlap);
-    }
+    for (const form of ['', 'x', 'F'.repeat(64)]) assert.equal((await create({ form })).status, 400, form);
+    for (const overlap of ['', '2h', '365d', '-1']) assert.equal((await roll(key, overlap)).status, 400, overlap);
+    assert.equal((await visitor.post(pathOf(key, '/expiry'), { lifetime: '1' })).status, 400);
     for (const act of ['roll', 'revoke']) {
-      const { status } = await visitor.post(`/settings/keys/svc_XXXXXXXX%00/${act}`, { form, overlap: 'now' });
+      const { status } = await visitor.post(`${LIST}/svc_XXXXXXXX%00/${act}`, { form: newForm(), overlap: 'now' });
       assert.equal(status, 404, act);
     }
     assert.equal((await listKeys(service.db, developerId)).length, 1);
   });
 
+  for (const [reason, { arrange, forms, status = 409, text, isShownBefore }] of Object.entries(REFUSALS)) {
+    it(`a change of a key that is refused as "${reason}" is answered with the reason, and changes nothing`, async () => {
+      const key = await newKey();
+      await arrange(service, key);
+      const rows = (): Promise<unknown> => service.db('api_keys').orderBy('id');
+      const before = await rows();
+      for (const form of forms) {
+        const path = FORMS[form].pathOf(key);
+        const refused = await visitor.post(path, { form: newForm(), ...FORMS[form].fields });
+        assert.equal(refused.status, status, form);
+        assert.match(refused.text, text, form);
+        assert.doesNotMatch(refused.text, KEY);
+        assert.ok(refused.text.includes('Nothing was changed') || status === 404);
+        if (isShownBefore === undefined) continue;
+        const page = await visitor.get(path);
+        assert.equal(page.status, status, form);
+        assert.match(page.text, text, form);
+        assert.ok(!page.text.includes('<form class="form"') && !page.text.includes('Nothing was changed'), form);
+      }
+      assert.deepEqual(await rows(), before);
+    });
+  }
+
+  it('a key that has ended is not revoked again, and its page says what it was', async () => {
+    const [revoked, expired] = [await newKey(), await newKey()];
+    await revokeKey(service.db, revoked.prefix);
+    await expireIn(service.db, expired.prefix, 0);
+    for (const [key, said] of [
+      [revoked, 'This key was already revoked.'],
+      [expired, 'This key has already ended.'],
+    ] as const) {
+      const { status, headers } = await visitor.get(pathOf(key, '/revoke'));
+      assert.deepEqual([status, headers.location], [303, pathOf(key)]);
+      assert.ok((await htmlOf(pathOf(key))).includes(said));
+    }
+  });
+
+  it('a developer with 20 active keys is offered no form for another one', async () => {
+    for (let i = 0; i < MAX_ACTIVE_KEYS; i += 1) await newKey();
+    const said = /You have 20 of 20 active keys\.<\/strong> To create another one, first revoke a key/;
+    for (const path of [LIST, NEW]) {
+      const page = (await visitor.get(path)).text;
+      assert.match(page, said, path);
+      assert.doesNotMatch(page, /Create a key<\/a>|Create key<\/button>/, path);
+    }
+  });
+
   it('a label is shown as text and cannot turn the direction of the text around it', async () => {
-    const label = `${ATTACK} מפתח \u202Eno\u2069`;
-    const { prefix } = await createKey(service.db, { developerId, planId: 'free', label });
-    for (const path of ['/settings/keys', `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
-      const { text } = await visitor.get(path);
+    const key = await newKey({ label: `${ATTACK} מפתח \u202Eno\u2069` });
+    for (const path of [LIST, pathOf(key, '/roll'), pathOf(key, '/revoke')]) {
+      const text = await htmlOf(path);
       assert.match(text, /<bdi>[^<]*&lt;script>alert\(1\)[^<]*מפתח \uFFFDno\uFFFD<\/bdi>/, path);
       assert.ok(!text.includes('<script>alert'), path);
     }
     assert.ok((await create({ label: 'מפתח' })).text.includes('Your key (\u2068מפתח\u2069)'));
   });
 
-  it('a developer has at most 20 active keys, and no form is offered for another one', async () => {
-    const form = await formOf(NEW);
-    for (let i = 0; i < MAX_ACTIVE_KEYS; i += 1) await createKey(service.db, { developerId, planId: 'free' });
-    // The form was open before.
-    const { status, text } = await visitor.post(NEW, { form, lifetime: 'none' });
-    assert.equal(status, 409);
-    assert.ok(text.includes('You have reached the limit of 20 active keys'));
-    const said = /You have 20 of 20 active keys\.<\/strong> To create another one, first revoke a key/;
-    for (const path of ['/settings/keys', NEW]) {
-      const page = (await visitor.get(path)).text;
-      assert.match(page, said, path);
-      assert.doesNotMatch(page, /Create a key<\/a>|Create key<\/button>/, path);
-    }
-    assert.equal((await listKeys(service.db, developerId)).length, 20);
-  });
-
-  it('a developer creates at most 100 keys in 24 hours, rolled ones included', async () => {
-    const { prefix } = await newKey();
-    await service.db.raw(
-      `insert into api_keys (prefix, hash, developer_id, plan_id, revoked_at, form_hash)
-       select 'svc_' || substr(md5(:id || '-' || n), 1, 8), sha256((:id || '-' || n)::bytea), :id, 'free', now(), sha256(n::text::bytea)
-         from generate_series(2, :most) n`,
-      { id: developerId, most: MAX_KEYS_PER_DAY },
-    );
-    for (const refused of [await create(), await roll(prefix, '24h')]) {
-      assert.equal(refused.status, 409);
-      assert.ok(refused.text.includes('You have reached the limit of 100 new keys in 24 hours'));
-      assert.doesNotMatch(refused.text, KEY);
-    }
-    assert.equal((await listKeys(service.db, developerId)).length, MAX_KEYS_PER_DAY);
-  });
-
-  for (const [overlap, seconds] of [
-    ['now', 0],
-    ['1h', 3_600],
-    ['24h', 86_400],
-    ['7d', 604_800],
-  ] as const) {
-    it(`a key that is rolled with the overlap ${overlap} expires after ${seconds} s, and its successor is shown once`, async () => {
-      const { key, prefix } = await newKey({ label: 'ci' });
-      const form = await formOf(`/settings/keys/${prefix}/roll`);
-      const { status, text } = await visitor.post(`/settings/keys/${prefix}/roll`, { form, overlap });
-      assert.equal(status, 200);
-      assert.equal(await statusOf(KEY.exec(text)?.[0] ?? assert.fail('no key is shown')), 200);
-      const [old, successor] = await listKeys(service.db, developerId);
-      assert.equal(Date.parse(old?.expiresAt ?? '') - Date.parse(successor?.createdAt ?? ''), seconds * 1_000);
-      assert.equal(await statusOf(key), seconds === 0 ? 401 : 200);
-      const again = await visitor.post(`/settings/keys/${prefix}/roll`, { form, overlap });
+  it('a key that is rolled expires after the overlap that was chosen, and its successor is shown once', async () => {
+    for (const [overlap, seconds] of [
+      ['now', 0],
+      ['1h', 3_600],
+      ['24h', 86_400],
+      ['7d', 604_800],
+    ] as const) {
+      const old = await newKey({ label: 'ci' });
+      const form = newForm();
+      const { status, text } = await roll(old, overlap, form);
+      assert.equal(status, 200, overlap);
+      const [successor = assert.fail('no key is shown')] = KEY.exec(text) ?? [];
+      assert.deepEqual([await statusOf(old.key), await statusOf(successor)], [seconds === 0 ? 401 : 200, 200]);
+      const records = await listKeys(service.db, developerId);
+      const [before, after] = [old.key, successor].map((key) => records.find(({ prefix }) => key.startsWith(prefix)));
+      assert.equal(Date.parse(before?.expiresAt ?? '') - Date.parse(after?.createdAt ?? ''), seconds * 1_000);
+      const again = await roll(old, overlap, form);
       assert.equal(again.status, 409);
       assert.doesNotMatch(again.text, KEY);
-    });
-  }
-
-  it('a key is revoked after a question that names its last use', async () => {
-    const { key, prefix } = await newKey();
-    const path = `/settings/keys/${prefix}/revoke`;
-    assert.ok((await visitor.get(path)).text.includes('has never been used.'));
-    assert.equal(await statusOf(key), 200);
-    await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
-    assert.ok((await visitor.get(path)).text.includes('2026-01-02 03:04 UTC'));
-    const { status, headers } = await visitor.post(path);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys/${prefix}`]);
-    assert.equal(await statusOf(key), 401);
-    const said = 'This key has been revoked. Requests that use it will fail immediately.';
-    assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
-    assert.ok(!(await visitor.get(`/settings/keys/${prefix}`)).text.includes(said));
-    assert.ok((await visitor.get('/settings/keys')).text.includes('Inactive keys'));
-  });
-
-  it('a rolled key names its successor and whether that is active, and revoking the successor needs a warning', async () => {
-    const first = await newKey();
-    const successorOf = async (prefix: string, overlap: string): Promise<string> =>
-      (KEY.exec((await roll(prefix, overlap)).text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
-    const second = await successorOf(first.prefix, '24h');
-    const list = async (): Promise<string> =>
-      (await visitor.get('/settings/keys')).text.replaceAll(/<\/?(?:code|span)[^>]*>/g, '').replaceAll(/\s+/g, ' ');
-    assert.match(await list(), new RegExp(`Active until <time[^>]*>[^<]*</time> Replaced by <a[^>]*>${second}</a><`));
-    assert.ok((await list()).includes(`aria-label="Revoke ${first.prefix}"`));
-    assert.ok(!(await list()).includes(`aria-label="Roll ${first.prefix}"`));
-    const question = async (prefix: string): Promise<string> =>
-      (await visitor.get(`/settings/keys/${prefix}/revoke`)).text;
-    const warning = /This key replaces <a[^>]*><code>(svc_\w{8})<\/code><\/a>, which stays active until <time/;
-    assert.equal(warning.exec(await question(second))?.[1], first.prefix);
-    const third = await successorOf(second, 'now');
-    assert.match(await list(), new RegExp(`Replaced by <a[^>]*>${second}</a>, which is no longer active`));
-    // An inactive key names its successor too, so that the list leads to the last one.
-    assert.match(await list(), new RegExp(`Replaced by <a[^>]*>${third}</a><`));
-    for (const prefix of [first.prefix, third]) assert.doesNotMatch(await question(prefix), warning);
-  });
-
-  it('a key that cannot be rolled or revoked gets the reason in place of the form', async () => {
-    const { prefix } = await newKey();
-    const rolled = await roll(prefix, '24h');
-    const successor = (KEY.exec(rolled.text)?.[0] ?? assert.fail('no key is shown')).slice(0, 12);
-    const path = `/settings/keys/${prefix}/roll`;
-    const assertRefused = async (reason: RegExp): Promise<void> => {
-      for (const reply of [
-        await visitor.get(path),
-        await visitor.post(path, { form: 'a'.repeat(64), overlap: '24h' }),
-      ]) {
-        assert.equal(reply.status, 409);
-        assert.match(reply.text, reason);
-        assert.ok(!reply.text.includes('<form class="form"'));
-      }
-    };
-    await assertRefused(new RegExp(`was already replaced by <code>${successor}</code>`));
-    await expireIn(service.db, successor, 0);
-    await assertRefused(
-      /was replaced by <code>svc_\w{8}<\/code>, which is no longer active\. <a href="\/settings\/keys\/new"/,
-    );
-    await expireIn(service.db, prefix, 0);
-    await assertRefused(/was replaced by <code>svc_\w{8}<\/code>, which is no longer active/);
-    await visitor.post(`/settings/keys/${prefix}/revoke`);
-    await assertRefused(/This key is revoked\./);
-    const question = await visitor.get(`/settings/keys/${prefix}/revoke`);
-    assert.deepEqual([question.status, question.headers.location], [303, `/settings/keys/${prefix}`]);
-    assert.ok((await visitor.get(`/settings/keys/${prefix}`)).text.includes('This key was already revoked.'));
-  });
-
-  it('a form about a key that has ended names the key and leads to it', async () => {
-    const { prefix } = await newKey();
-    await expireIn(service.db, prefix, 0);
-    const path = `/settings/keys/${prefix}`;
-    for (const act of ['label', 'expiry']) {
-      for (const [reply, title] of [
-        [await visitor.get(`${path}/${act}`), 'You cannot change this key'],
-        [await visitor.post(`${path}/${act}`, { label: 'x', lifetime: '30' }), 'Nothing was changed'],
-      ] as const) {
-        assert.equal(reply.status, 409);
-        assert.ok(reply.text.includes(`<h1>${title}</h1>`), reply.text);
-        assert.ok(
-          reply.text.includes(`<a href="${path}">${prefix}</a>`) && reply.text.includes('This key has expired.'),
-        );
-      }
     }
-    const question = await visitor.get(`${path}/revoke`);
-    assert.deepEqual([question.status, question.headers.location], [303, path]);
-    assert.ok((await visitor.get(path)).text.includes('This key has already ended.'));
-  });
-
-  it('a whole key is accepted neither as a label nor as a filter, and is not shown again', async () => {
-    const { key, prefix } = await newKey();
-    for (const [path, fields] of [
-      [NEW, { form: await formOf(NEW), lifetime: '30', label: `my ${key}` }],
-      [`/settings/keys/${prefix}/label`, { label: key }],
-    ] as const) {
-      const { status, text } = await visitor.post(path, fields);
-      assert.equal(status, 422, path);
-      assert.ok(text.includes('This looks like an API key. Labels are not secret: use a name.'), text);
-      assert.ok(!text.includes(key), path);
-    }
-    assert.ok(!(await visitor.get(`${NEW}?label=${key}`)).text.includes(key));
-    assert.deepEqual(
-      (await listKeys(service.db, developerId)).map(({ label }) => label),
-      [null],
-    );
-    const { status, headers } = await visitor.get(`/settings/keys?q=%20${key}`);
-    assert.deepEqual([status, headers.location], [303, `/settings/keys?q=${prefix}`]);
-    const secret = key.slice(prefix.length + 1);
-    const other = await visitor.get(`/settings/keys?q=${secret}`);
-    assert.deepEqual([other.status, other.headers.location], [303, '/settings/keys']);
   });
 
   it('the form that rolls a key names the expiry of the new key, and an overlap that the old key does not live to see', async () => {
-    const { prefix } = await newKey({ lifetime: '30' });
-    await service
-      .db('api_keys')
+    const { prefix } = await newKey({ expires: { kind: 'after', seconds: 30 * 86_400 } });
+    const { db } = service;
+    await db('api_keys')
       .where({ prefix })
       .update({
-        created_at: service.db.raw("now() - interval '27 days'"),
-        expires_at: service.db.raw("now() + interval '3 days'"),
+        created_at: db.raw("now() - interval '27 days'"),
+        expires_at: db.raw("now() + interval '3 days'"),
       });
-    const { text } = await visitor.get(`/settings/keys/${prefix}/roll`);
+    const text = await htmlOf(`${LIST}/${prefix}/roll`);
     const date = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
     assert.match(text, new RegExp(`expires on <time[^>]*>${date(30)} \\d\\d:\\d\\d UTC</time>`));
     assert.match(
@@ -337,84 +352,294 @@ describe('the keys page', () => {
     assert.ok(text.includes('> Not at all: end it now<'));
   });
 
-  it('a key of another developer is neither shown nor changed', async () => {
-    const { prefix } = await service.newKey();
-    assert.ok(!(await visitor.get('/settings/keys')).text.includes(prefix));
-    for (const act of ['roll', 'revoke']) {
-      assert.equal((await visitor.get(`/settings/keys/${prefix}/${act}`)).status, 404);
-      const reply = await visitor.post(`/settings/keys/${prefix}/${act}`, { form: 'a'.repeat(64), overlap: 'now' });
-      assert.equal(reply.status, 404, act);
-    }
-    const [record] = (await listKeys(service.db)).filter((key) => key.prefix === prefix);
-    assert.deepEqual([record?.revokedAt, record?.successor], [null, null]);
+  it('a key is revoked after a question that names its last use, and the events name who did it', async () => {
+    const { key, prefix } = await newKey();
+    const path = `${LIST}/${prefix}/revoke`;
+    assert.ok((await htmlOf(path)).includes('has never been used.'));
+    assert.equal(await statusOf(key), 200);
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
+    assert.ok((await htmlOf(path)).includes('2026-01-02 03:04 UTC'));
+    // A question needs no recent sign-in.
+    await makeSignInOld();
+    const { status, headers } = await visitor.post(path);
+    assert.deepEqual([status, headers.location], [303, `${LIST}/${prefix}`]);
+    assert.equal(await statusOf(key), 401);
+    const said = 'This key has been revoked. Requests that use it will fail immediately.';
+    assert.ok((await htmlOf(`${LIST}/${prefix}`)).includes(said));
+    assert.ok(!(await htmlOf(`${LIST}/${prefix}`)).includes(said));
+    assert.ok((await htmlOf(LIST)).includes('Inactive keys'));
+    assert.match(await read('/settings/events'), new RegExp(`Key revoked ${prefix} You .* Key created .* ${prefix} `));
   });
 
-  it('a suspended developer reads the list of keys and changes nothing', async () => {
-    const { prefix } = await newKey();
-    const form = await formOf(NEW);
-    await suspendDeveloper(service.db, developerId);
-    const { status, text } = await visitor.get('/settings/keys');
-    assert.equal(status, 200);
-    assert.ok(text.includes(prefix) && !text.includes('Create a key') && !text.includes('/revoke"'));
-    for (const path of [NEW, `/settings/keys/${prefix}/roll`, `/settings/keys/${prefix}/revoke`]) {
-      const [shown, refused] = [await visitor.get(path), await visitor.post(path, { form, overlap: 'now' })];
-      assert.deepEqual([shown.status, refused.status], [403, 403], path);
-      for (const reply of [shown, refused]) {
-        assert.match(reply.text, /<title>Error: Account suspended.*class="settings-nav".*>Go to your keys</s);
-        assert.equal(reply.text.includes('Nothing was changed.'), reply === refused);
-        assert.ok(!reply.text.includes('Back to the form'));
+  it('a key has one of the states Active, Suspended, Expired, Revoked and Replaced on the list and on its page', async () => {
+    const { db } = service;
+    const [active, revoked, expired] = [await newKey(), await newKey(), await newKey()];
+    const [ended, rolled] = [await newKey({ label: 'four' }), await newKey({ label: 'five' })];
+    await revokeKey(db, revoked.prefix);
+    await expireIn(db, expired.prefix, 0);
+    const { successor } = await rollKey(db, ended.prefix, 0);
+    const { successor: second } = await rollKey(db, rolled.prefix, 3_600);
+    const list = await read(LIST);
+    for (const [key, state] of [
+      [active, / Active /],
+      [revoked, / Revoked /],
+      [expired, / Expired /],
+      [ended, new RegExp(` Replaced by ${successor.prefix} \\( four \\)`)],
+      [rolled, new RegExp(` Active until \\d\\d:\\d\\d UTC Replaced by ${second.prefix} \\( five \\)`)],
+    ] as const) {
+      assert.match(await read(pathOf(key)), state);
+      assert.match(list.slice(list.indexOf(key.prefix)), state);
+      const isOver = [revoked, expired, ended].includes(key);
+      assert.equal((await htmlOf(pathOf(key))).includes(`href="${pathOf(key)}/`), !isOver, 'it can be changed');
+    }
+    assert.match(list, / 3 of 20 active keys, and 1 rolled /);
+    assert.ok(!(await read(pathOf(ended))).includes('Expired'), 'its owner has ended it');
+    assert.match(await htmlOf(LIST), new RegExp(`by <a[^>]* href="${pathOf(successor)}"`));
+    await suspendDeveloper(db, developerId);
+    const suspended = await read(LIST);
+    assert.doesNotMatch(suspended, / Active (?!keys)/);
+    assert.equal(suspended.split(' Suspended ').length, 5);
+    assert.ok(!suspended.includes('Create a key'));
+    for (const key of [ended, revoked]) assert.ok(!(await read(pathOf(key))).includes(' Suspended '));
+    assert.ok(!(await htmlOf(pathOf(active))).includes(`href="${pathOf(active)}/`));
+  });
+
+  it('the page of a successor names the key that it replaces, and revoking it needs a warning while that is active', async () => {
+    const { db } = service;
+    const key = await newKey({ label: 'production' });
+    const { successor } = await rollKey(db, key.prefix, 3_600);
+    const warning = new RegExp(
+      `This key replaces <a[^>]*>(?:<bdi>production</bdi>|<code>${key.prefix}</code>).*, which stays active until <time`,
+    );
+    const revokes = `href="${pathOf(key, '/revoke')}"`;
+    assert.match(
+      await read(pathOf(successor)),
+      new RegExp(`Replaces ${key.prefix} active until \\d{4}-\\S+ \\d\\d:\\d\\d UTC`),
+    );
+    assert.ok((await htmlOf(pathOf(successor))).includes(revokes));
+    assert.match(await htmlOf(pathOf(successor, '/revoke')), warning);
+    for (const [end, state] of [
+      [() => expireIn(db, key.prefix, 0), 'ended'],
+      [() => revokeKey(db, key.prefix), 'revoked'],
+    ] as const) {
+      await end();
+      assert.match(await read(pathOf(successor)), new RegExp(`Replaces ${key.prefix} ${state} \\d{4}-`));
+      assert.ok(!(await htmlOf(pathOf(successor))).includes(revokes));
+      assert.doesNotMatch(await htmlOf(pathOf(successor, '/revoke')), warning);
+    }
+    assert.ok(!(await read(pathOf(key))).includes('Replaces '));
+  });
+
+  it('a whole key is not accepted as a filter, and is not shown again', async () => {
+    const { key, prefix } = await newKey();
+    assert.ok(!(await htmlOf(`${NEW}?label=${key}`)).includes(key));
+    for (const [q, location] of [
+      [`%20${key}`, `${LIST}?q=${prefix}`],
+      [key.slice(prefix.length + 1), LIST],
+    ] as const) {
+      const { status, headers } = await visitor.get(`${LIST}?q=${q}`);
+      assert.deepEqual([status, headers.location], [303, location]);
+    }
+  });
+
+  it('the list is filtered by a part of a label or a prefix, which its pages keep', async () => {
+    assert.ok(!(await htmlOf(LIST)).includes('id="filter"'));
+    const [production, other] = [await newKey({ label: 'Production 100% & more' }), await newKey({ label: 'staging' })];
+    for (let i = 0; i < 4; i += 1) await newKey();
+    assert.ok((await htmlOf(LIST)).includes('id="filter"'));
+    for (const q of ['PRODUCTION', '100%25+%26', production.prefix, production.prefix.slice(4).toUpperCase()]) {
+      const page = await read(`${LIST}?q=${q}`);
+      assert.ok(page.includes(production.prefix) && !page.includes(other.prefix), q);
+    }
+    // A pattern of LIKE or of regular expressions is text.
+    for (const q of ['%25', '_', '.*']) {
+      assert.equal((await read(`${LIST}?q=${q}`)).includes(other.prefix), q === '_', q);
+    }
+    // PostgreSQL stores no NUL.
+    assert.match(await read(`${LIST}?q=%00`), /No key has “ \uFFFD ” in its label or prefix/);
+    const none = await read(`${LIST}?q=%3Cb%3E+nothing`);
+    assert.match(none, /No key has “ &lt;b> nothing ” in its label or prefix\. Show all keys/);
+    await service.db.raw(
+      `insert into api_keys (prefix, hash, developer_id, plan_id, label)
+       select 'svc_' || substr(md5(:id || '-' || n), 1, 8), sha256((:id || '/' || n)::bytea), :id, 'free', 'many keys'
+         from generate_series(1, 60) n`,
+      { id: developerId },
+    );
+    const [, next = assert.fail('no next page')] =
+      /<a href="([^"]*)" rel="next">/.exec(await htmlOf(`${LIST}?q=many+keys`)) ?? [];
+    const second = await read(next.replaceAll('&amp;', '&'));
+    assert.equal(second.split(' many keys ').length - 1, 10);
+  });
+
+  it('the page of a key leads back to the list as it was filtered, and to no other address', async () => {
+    const key = await newKey();
+    for (const [referer, back] of [
+      [`${service.url}${LIST}?q=eu+%26+us&page=2`, `href="${LIST}?q=eu%20%26%20us&amp;page=2">Filtered keys</a>`],
+      [`${service.url}${LIST}?page=2`, `href="${LIST}?page=2">All keys</a>`],
+      [`${service.url}/settings?q=x`, `href="${LIST}">All keys</a>`],
+      [`https://evil.example${LIST}?q=x`, `href="${LIST}">All keys</a>`],
+      ['evil', `href="${LIST}">All keys</a>`],
+    ] as const) {
+      const { text } = await visitor.get(pathOf(key), { referer });
+      assert.ok(text.includes(back), `${referer} ${text}`);
+    }
+  });
+
+  it('the page of a key has its facts, its usage, its events alone, and a first call until it was used', async () => {
+    const [key, other] = [await newKey({ label: 'production' }), await newKey()];
+    const { db } = service;
+    await db.raw(
+      `insert into api_key_usage (key_id, hour, served, refused, failed)
+       select id, date_trunc('hour', now(), 'UTC'), 1200, 30, 4 from api_keys where prefix = ?`,
+      [key.prefix],
+    );
+    const page = await read(pathOf(key));
+    assert.match(page, /Requests 1,234 Served 1,200 Refused 30 Failed 4/);
+    assert.match(page, /Plan free Created just now .* Expires Never .* Last used Never/);
+    assert.ok(page.includes('Key created on the free plan') && !page.includes(other.prefix));
+    assert.ok(page.includes('Make your first call') && page.includes(`${key.prefix}_…`));
+    const text = await htmlOf(pathOf(key));
+    for (const link of [
+      `/settings/usage?key=${key.prefix}`,
+      ...['/label', '/expiry', '/roll', '/revoke'].map((act) => pathOf(key, act)),
+    ]) {
+      assert.ok(text.includes(`href="${link}"`), link);
+    }
+    assert.match(await read(pathOf(other)), /Requests in the last 30 days None\./);
+    await db('api_keys').where({ prefix: key.prefix }).update({ last_used_at: db.fn.now() });
+    assert.ok(!(await read(pathOf(key))).includes('Make your first call'));
+  });
+
+  it('a label is changed and removed by any session, and the change is an event of the developer', async () => {
+    const key = await newKey({ label: 'production' });
+    await makeSignInOld();
+    assert.ok((await htmlOf(pathOf(key, '/label'))).includes('value="production"'));
+    for (const [label, event] of [
+      ['production, EU', 'Label changed to production, EU'],
+      ['', 'Label removed'],
+    ] as const) {
+      const { status, headers } = await visitor.post(pathOf(key, '/label'), { label });
+      assert.deepEqual([status, headers.location], [303, pathOf(key)]);
+      const page = await read(pathOf(key));
+      assert.ok(page.includes('The label has been changed.'));
+      assert.match(page, new RegExp(`${event} +You `));
+      assert.equal((await listKeys(service.db, developerId))[0]?.label, label === '' ? null : label);
+    }
+  });
+
+  it('an expiry is changed, kept and removed', async () => {
+    const key = await newKey();
+    for (const [fields, said, expiry] of [
+      [{ lifetime: 'date', date: '2100-02-28' }, 'The expiry has been changed. It applies to', /^2100-02-28T00:00/],
+      [{ lifetime: 'keep' }, 'No changes were made.', /^2100-02-28T00:00/],
+      [{ lifetime: '30' }, 'The expiry has been changed.', /^20/],
+      [{ lifetime: '30' }, 'No changes were made.', /^20/],
+      [{ lifetime: 'none' }, 'The expiry has been changed.', /^null$/],
+    ] as const) {
+      const { headers } = await visitor.post(pathOf(key, '/expiry'), fields);
+      assert.equal(headers.location, pathOf(key));
+      assert.ok((await read(pathOf(key))).includes(said), said);
+      assert.match(String((await listKeys(service.db, developerId))[0]?.expiresAt), expiry);
+      if (!('date' in fields)) continue;
+      const kept = /<option value="keep" selected>Keep: 2100-02-28 00:00 UTC</;
+      assert.match(await htmlOf(pathOf(key, '/expiry')), kept);
+    }
+  });
+
+  it('creating and rolling keys and changing an expiry need a sign-in of the last 15 minutes, which leads back to the form', async () => {
+    const key = await newKey();
+    const need = /<a href="\/sign-in">Sign in again<\/a> to create or roll a key/;
+    assert.doesNotMatch(await htmlOf(LIST), need);
+    await makeSignInOld();
+    assert.match(await htmlOf(LIST), need);
+    for (const name of ['create', 'expiry', 'roll'] as const) {
+      const path = FORMS[name].pathOf(key);
+      for (const reply of [
+        await visitor.get(path),
+        await visitor.post(path, { form: newForm(), ...FORMS[name].fields }),
+      ]) {
+        assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-in'], path);
       }
     }
-    assert.equal((await listKeys(service.db, developerId)).length, 1);
-  });
-
-  it('creating and rolling keys need a sign-in of the last 15 minutes, and revoking does not', async () => {
-    const { key, prefix } = await newKey();
-    const form = await formOf(NEW);
-    const need = /<a href="\/sign-in">Sign in again<\/a> to create or roll a key/;
-    assert.doesNotMatch((await visitor.get('/settings/keys')).text, need);
-    const signedInAt = service.db.raw("now() - interval '16 minutes'");
-    await service.db('sessions').where({ developer_id: developerId }).update({ signed_in_at: signedInAt });
-    assert.match((await visitor.get('/settings/keys')).text, need);
-    for (const path of [NEW, `/settings/keys/${prefix}/roll`]) {
-      const reply = await visitor.post(path, { form, overlap: 'now' });
-      assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-in'], path);
-    }
-    assert.equal((await listKeys(service.db, developerId)).length, 1);
-    const path = `/settings/keys/${prefix}/revoke`;
-    assert.ok((await visitor.get(path)).text.includes(`Revoke ${prefix}</button>`));
-    assert.equal((await visitor.post(path)).headers.location, `/settings/keys/${prefix}`);
-    assert.equal(await statusOf(key), 401);
-    // The sign-in leads back to the form that was sent last, as it was filled in.
-    assert.ok((await visitor.get('/sign-in')).text.includes('Your form was not processed, and nothing was changed.'));
+    const [{ expiresAt, successor } = assert.fail(), ...others] = await listKeys(service.db, developerId);
+    assert.deepEqual([expiresAt, successor, others], [null, null, []]);
+    assert.ok((await htmlOf('/sign-in')).includes('Your form was not processed, and nothing was changed.'));
     const token = await createSignInLink(service.db, developerId);
     const { headers } = await visitor.post('/sign-in/link', { token });
-    assert.equal(headers.location, `/settings/keys/${prefix}/roll?overlap=now`);
+    assert.equal(headers.location, `${pathOf(key, '/roll')}?overlap=24h`);
   });
 
   it('a visitor who is not signed in is redirected to sign-in by every page of the settings', async () => {
-    const { prefix } = await newKey();
+    const key = await newKey();
     const stranger = new Visitor(service.url);
-    for (const path of settingsPages(prefix)) {
+    for (const path of settingsPages(key.prefix)) {
       assert.equal((await stranger.get(path)).headers.location, '/sign-in', path);
     }
-    assert.equal((await stranger.post(`/settings/keys/${prefix}/revoke`)).headers.location, '/sign-in');
+    assert.equal((await stranger.post(pathOf(key, '/revoke'))).headers.location, '/sign-in');
     assert.equal((await listKeys(service.db, developerId))[0]?.revokedAt, null);
   });
 
-  it('the events page shows what happened to a key and who did it', async () => {
-    const { prefix } = await newKey();
-    await visitor.post(`/settings/keys/${prefix}/revoke`);
-    const { text } = await visitor.get('/settings/events');
-    const rows = [...text.matchAll(/<tr>(.*?)<\/tr>/g)].map(([, row = '']) => row.replace(/<[^>]+>/g, '|'));
-    const shown = rows.filter((row) => row.includes(prefix)).map((row) => row.split('|').filter((cell) => cell !== ''));
-    assert.deepEqual(
-      shown.map((cells) => cells.slice(0, 3)),
+  it('the label of another active key is accepted once the developer was warned', async () => {
+    const first = await newKey({ label: 'production' });
+    const warning = /You already have an active key with the label “.*production.*”.*Nothing was changed\./s;
+    const warned = await create({ label: 'production', lifetime: '30' });
+    assert.equal(warned.status, 409);
+    assert.match(warned.text, warning);
+    assert.ok(warned.text.includes(`href="${pathOf(first)}"`) && warned.text.includes('>Create anyway</button>'));
+    assert.match(warned.text, /value="30" selected/);
+    const [, form = ''] = /name="form" value="([0-9a-f]{64})"/.exec(warned.text) ?? [];
+    const [, confirmed = ''] = /name="confirmed" value="([^"]*)"/.exec(warned.text) ?? [];
+    // Another label that is taken is warned of again.
+    const second = await newKey({ label: 'staging' });
+    assert.equal((await create({ form, confirmed, label: 'staging' })).status, 409);
+    assert.equal((await listKeys(service.db, developerId)).length, 2);
+    assert.equal((await create({ form, confirmed, label: 'production' })).status, 200);
+    // The same for a label that is changed. A key may keep its own label.
+    const rename = (fields: Record<string, string>): Promise<Reply> => visitor.post(pathOf(second, '/label'), fields);
+    assert.match((await rename({ label: 'production' })).text, warning);
+    for (const fields of [{ label: 'staging' }, { label: 'production', confirmed: 'production' }])
+      assert.equal((await rename(fields)).status, 303);
+  });
+
+  it('labels of inactive keys, of keys that were rolled and of other developers may be used again', async () => {
+    const [revoked, rolled] = [await newKey({ label: 'a' }), await newKey({ label: 'b' })];
+    await revokeKey(service.db, revoked.prefix);
+    const { successor } = await rollKey(service.db, rolled.prefix, 3_600);
+    await revokeKey(service.db, successor.prefix);
+    await newKey({ developerId: await newDeveloper(service), label: 'c' });
+    for (const label of ['a', 'b', 'c']) assert.equal((await create({ label })).status, 200, label);
+  });
+
+  it('a label that was cleared stays cleared when the form comes back after a sign-in', async () => {
+    const key = await newKey({ label: 'production' });
+    await service.db('sessions').where({ developer_id: developerId }).delete();
+    await visitor.post(pathOf(key, '/label'), { label: '' });
+    const token = await createSignInLink(service.db, developerId);
+    const { headers } = await visitor.post('/sign-in/link', { token });
+    assert.match(await htmlOf(headers.location ?? ''), /<input[^>]* name="label"[^>]* value(?:="")?\/>/);
+  });
+
+  it('a form begins with the values of its address, if a form can have them, and proposes 90 days', async () => {
+    const key = await newKey();
+    for (const [address, shown] of [
+      [NEW, /value="90" selected/],
       [
-        ['Key revoked', prefix, 'You'],
-        ['Key created on the free plan', prefix, 'You'],
+        `${NEW}?label=a%22b+%2B&lifetime=date&date=2100-02-28`,
+        /value="a&quot;b \+".*value="date" selected.*value="2100-02-28"/s,
       ],
-    );
+      [
+        `${NEW}?lifetime=1&date=%22%3E&form=${'f'.repeat(64)}`,
+        /value="90" selected.*<input[^>]* id="date"(?:(?!&quot;)[^>])*>/s,
+      ],
+      [pathOf(key, '/roll?overlap=7d'), /value="7d" checked/],
+      [pathOf(key, '/roll?overlap=9d'), /value="24h" checked/],
+      [pathOf(key, '/label?label=x+y'), /value="x y"/],
+      [pathOf(key, '/expiry?lifetime=365'), /value="365" selected/],
+    ] as const) {
+      const text = await htmlOf(address);
+      assert.match(text, shown, address);
+      assert.ok(!text.includes('f'.repeat(64)), address);
+    }
   });
 });
 
@@ -433,71 +658,50 @@ describe('the pages that change keys, beside Redis', () => {
   });
 
   const newKey = (): Promise<CreatedKey> => world.newKey({ developerId, planId: 'free' });
-  const revoke = (prefix: string): Promise<Reply> => visitor.post(`/settings/keys/${prefix}/revoke`);
-  const roll = (prefix: string): Promise<Reply> =>
-    visitor.post(`/settings/keys/${prefix}/roll`, { form: newForm(), overlap: 'now' });
-  const find = (key: string): Promise<Reply> => visitor.post('/revoke-leaked-key', { key });
+  const revoke = (key: CreatedKey): Promise<Reply> => visitor.post(pathOf(key, '/revoke'));
+  const roll = (key: CreatedKey): Promise<Reply> =>
+    visitor.post(pathOf(key, '/roll'), { form: newForm(), overlap: 'now' });
+  const find = ({ key }: CreatedKey): Promise<Reply> => visitor.post('/revoke-leaked-key', { key });
+  const create = (): Promise<Reply> => visitor.post(NEW, { form: newForm(), lifetime: 'none' });
 
-  it('a change of a key renews the epoch after its commit and not before, and nothing else does', async () => {
+  it('a change of a key renews the epoch, and a change that changes nothing does not', async () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
-    for (const act of [() => revoke(first.prefix), () => roll(second.prefix), () => find(third.key)]) {
-      await direct.set(EPOCH_KEY, 'before');
-      const held = await holdCommits(world.db, 'api_keys', 'catalog serve');
-      const reply = act();
-      try {
-        await eventually('the commit is held', () => held.isWaitedFor());
-        assert.equal(await direct.get(EPOCH_KEY), 'before');
-      } finally {
-        await held.release();
-      }
-      assert.ok((await reply).status < 400);
-      assert.notEqual(await direct.get(EPOCH_KEY), 'before');
-    }
-    // Otherwise anybody could make all servers read all keys anew, again and again.
-    const epoch = await direct.get(EPOCH_KEY);
-    const create = (): Promise<Reply> => visitor.post(NEW, { form: newForm(), lifetime: 'none' });
-    for (const act of [() => revoke(first.prefix), () => find(third.key), create]) {
+    const renews = async (act: () => Promise<Reply>): Promise<boolean> => {
+      const epoch = await direct.get(EPOCH_KEY);
       assert.ok((await act()).status < 400);
-      assert.equal(await direct.get(EPOCH_KEY), epoch);
-    }
+      return (await direct.get(EPOCH_KEY)) !== epoch;
+    };
+    for (const act of [() => revoke(first), () => roll(second), () => find(third)]) assert.ok(await renews(act));
+    // Otherwise anybody could make all servers read all keys anew, again and again.
+    for (const act of [() => revoke(first), () => find(third), create]) assert.ok(!(await renews(act)));
   });
 
-  for (const [what, pathFor] of [
-    ['a new key', () => 'new'],
-    ['a revoked key', (prefix) => `${prefix}/revoke`],
-  ] as readonly (readonly [string, (prefix: string) => string])[]) {
-    it(`a server on a replaced primary does not confirm ${what}`, async () => {
-      await direct.flushall();
-      const service = await world.startService();
-      const { prefix } = await newKey();
-      await revokeKey(world.db, prefix);
-      const there = await signIn(service, developerId);
-      // As a server on the next primary publishes it.
-      await direct.set(EPOCH_KEY, ((await direct.get(EPOCH_KEY)) ?? '').replace('/1/', '/2/'));
-      const { status } = await there.post(`/settings/keys/${pathFor(prefix)}`, { form: newForm(), lifetime: 'none' });
-      assert.equal(status, 503);
-      await service.stop();
-    });
-  }
+  it('a server on a replaced primary confirms neither a new nor a revoked key', async () => {
+    const service = await world.startService();
+    const revoked = await newKey();
+    await revokeKey(world.db, revoked.prefix);
+    const there = await signIn(service, developerId);
+    // As a server on the next primary publishes it.
+    await direct.set(EPOCH_KEY, ((await direct.get(EPOCH_KEY)) ?? '').replace('/1/', '/2/'));
+    for (const path of [NEW, pathOf(revoked, '/revoke')]) {
+      assert.equal((await there.post(path, { form: newForm(), lifetime: 'none' })).status, 503, path);
+    }
+    await service.stop();
+    await direct.flushall();
+  });
 
   it('each page that revokes or rolls a key says "within moments" while Redis is down', async () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
-    await direct.flushall();
     await world.redis.kill();
     const revoked = async (): Promise<string> => {
-      const { headers } = await revoke(first.prefix);
+      const { headers } = await revoke(first);
       return (await visitor.get(headers.location ?? '')).text;
     };
     assert.ok((await revoked()).includes('will fail within moments.'));
-    assert.match((await roll(second.prefix)).text, /which\s+stops working within moments\./);
-    assert.ok((await find(third.key)).text.includes('fails within moments.'));
+    assert.match((await roll(second)).text, /which\s+stops working within moments\./);
+    assert.ok((await find(third)).text.includes('fails within moments.'));
     // A second attempt says nothing about the moment.
-    assert.ok((await find(third.key)).text.includes('This key was already revoked.'));
+    assert.ok((await find(third)).text.includes('This key was already revoked.'));
     assert.ok((await revoked()).includes('was already revoked.'));
   });
 });
-
-/** The token of a form that was never sent. */
-function newForm(): string {
-  return randomBytes(32).toString('hex');
-}
