@@ -68,38 +68,24 @@ describe('signing in by OpenID Connect', () => {
     assert.ok(attack.text.includes(`--subject ''\\''; rm -rf / &lt;script`), attack.text);
   });
 
-  it('an answer to the sign-in of another browser is refused without a request to the provider', async () => {
+  it('an answer to the sign-in of another browser, or one that arrives again, is refused without a request to the provider', async () => {
     const attacker = person('mallory');
     const answer = await attacker.answer(await attacker.begin());
     const victim = person();
-    const requests = provider.requests;
+    const requests = provider.tokenRequests;
     assert.equal((await victim.here.get(answer)).status, 403);
     await victim.begin();
     assert.equal((await victim.here.get(answer)).status, 403, 'also while the victim is signing in');
     assert.equal(victim.here.cookies.has('catalog-session'), false);
-    assert.equal(provider.requests, requests);
-  });
-
-  it('an answer with another state or none is refused, and one that arrives twice is accepted once', async () => {
+    assert.equal(provider.tokenRequests, requests);
     const ann = person();
-    const answer = await ann.answer(await ann.begin());
+    const own = await ann.answer(await ann.begin());
     const secret = ann.here.cookies.get('catalog-oidc') ?? '';
-    const send = (path: string): Promise<Reply> => {
-      ann.here.cookies.set('catalog-oidc', secret);
-      return ann.here.get(path);
-    };
-    for (const path of [
-      answer.replace(/state=[^&]+/, 'state=x'),
-      answer.replace(/state=[^&]+/, `state=${encodeURIComponent('é'.repeat(43))}`),
-      answer.replace(/&?state=[^&]+/, ''),
-      CALLBACK,
-    ]) {
-      assert.equal((await send(path)).status, 403, path);
-    }
-    assert.equal((await send(answer)).status, 303);
-    const requests = provider.requests;
-    assert.equal((await send(answer)).status, 403);
-    assert.equal(provider.requests, requests);
+    assert.equal((await ann.here.get(own)).status, 303);
+    const spent = provider.requests;
+    ann.here.cookies.set('catalog-oidc', secret);
+    assert.equal((await ann.here.get(own)).status, 403);
+    assert.equal(provider.requests, spent);
   });
 
   it('an answer that the provider cannot have given is refused without a request to the provider or a warning', async () => {
@@ -107,6 +93,8 @@ describe('signing in by OpenID Connect', () => {
     const lines = service.logged.length;
     for (const change of [
       (query: URLSearchParams) => query.append('state', query.get('state') ?? ''),
+      (query: URLSearchParams) => query.set('state', 'é'.repeat(43)),
+      (query: URLSearchParams) => query.delete('state'),
       (query: URLSearchParams) => query.append('code', 'another'),
       (query: URLSearchParams) => query.set('code', ''),
       (query: URLSearchParams) => query.delete('code'),
@@ -127,17 +115,17 @@ describe('signing in by OpenID Connect', () => {
     );
   });
 
-  for (const [what, change, status, text] of [
-    ['with another nonce', { nonce: 'another' }, 503, 'Your provider is not responding'],
-    [
-      'for another verifier',
-      { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' },
-      403,
-      'Your provider refused the sign-in',
-    ],
-    ['without auth_time, which the provider supports', { max_age: undefined }, 403, 'within the last 15 minutes'],
-  ] as const) {
-    it(`an identity that was confirmed ${what} is refused`, async () => {
+  it('an identity that was confirmed for another request is refused', async () => {
+    for (const [what, change, status, text] of [
+      ['with another nonce', { nonce: 'another' }, 503, 'Your provider is not responding'],
+      [
+        'for another verifier',
+        { code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' },
+        403,
+        'Your provider refused the sign-in',
+      ],
+      ['without auth_time, which the provider supports', { max_age: undefined }, 403, 'within the last 15 minutes'],
+    ] as const) {
       const ann = person();
       const url = await ann.begin();
       for (const [name, value] of Object.entries(change)) {
@@ -145,11 +133,10 @@ describe('signing in by OpenID Connect', () => {
         else url.searchParams.set(name, value);
       }
       const reply = await ann.here.get(await ann.answer(url));
-      assert.equal(reply.status, status);
-      assert.ok(reply.text.includes(text), reply.text);
+      assert.deepEqual([reply.status, reply.text.includes(text)], [status, true], what);
       assert.equal(ann.here.cookies.has('catalog-session'), false);
-    });
-  }
+    }
+  });
 
   it('a subject that is too long for OpenID Connect or not plain text is refused and not shown', async () => {
     for (const subject of ['x'.repeat(256), 'a\u0000b', 'a\nb', 'a\u001b[2Jb', 'a\u202Eb', ' ann', 'ann\u00a0']) {
@@ -182,16 +169,6 @@ describe('signing in by OpenID Connect', () => {
     const state = new URL(headers.location ?? '').searchParams.get('state') ?? '';
     return `${CALLBACK}?${new URLSearchParams({ code: 'wrong', state, iss: provider.issuer })}`;
   }
-
-  it('each sign-in costs the provider one request for a token, however many answers arrive with its cookie', async () => {
-    const visitor = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.1' });
-    const path = await wrongAnswer(visitor);
-    const cookie = `catalog-oidc=${visitor.cookies.get('catalog-oidc')}`;
-    const requests = provider.tokenRequests;
-    const replies = await Promise.all(Array.from({ length: 25 }, () => visitor.get(path, { cookie })));
-    for (const { status } of replies) assert.ok(status === 403 || status === 429, String(status));
-    assert.equal(provider.tokenRequests, requests + 1);
-  });
 
   it('an address with ten failed sign-ins in a minute costs the provider no more requests, and others sign in', async () => {
     const visitor = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.2' });
@@ -297,32 +274,30 @@ describe('an identity provider that fails', () => {
     await provider.stop();
   });
 
-  for (const state of ['failing', 'nonsense', 'silent', 'gone'] as const) {
-    it(`a provider that is ${state} fails sign-ins only, and is used again once it responds`, async () => {
-      if (state === 'gone') await provider.stop();
-      else provider.state = state;
-      const began = performance.now();
+  it('a provider that fails in any way fails sign-ins only, and is used again once it responds', async () => {
+    const visitor = new Visitor(service.url);
+    for (const [round, state] of (['failing', 'nonsense', 'silent'] as const).entries()) {
+      provider.state = state;
+      const requests = provider.requests;
       const sent = Promise.all(
         Array.from({ length: 30 }, (_, i) => new Visitor(service.url, from(i)).get('/sign-in/oidc')),
       );
       // More wait for the provider than pages are served at a time, but neither pages nor the API wait with them.
-      const visitor = new Visitor(service.url);
       for (const path of ['/', '/sign-in', '/settings']) assert.ok((await visitor.get(path)).status < 400, path);
       for (const path of ['/api/v1/me', '/readyz']) assert.equal((await service.get(path)).status, 200, path);
-      if (state === 'silent') assert.ok(performance.now() - began < 3_000, 'they did not wait');
       for (const { status, text } of await sent) {
-        assert.equal(status, 503);
+        assert.equal(status, 503, state);
         assert.ok(/Your provider is not responding|Service unavailable/.test(text), text);
       }
-      assert.ok(performance.now() - began < 8_000);
-      if (state === 'gone') return;
       provider.state = 'up';
       assert.equal((await visitor.get('/sign-in/oidc')).status, 503);
-      assert.equal(provider.requests, 1, 'the failure is kept for a while');
-      ahead = 10;
-      assert.equal((await visitor.get('/sign-in/oidc')).status, 303);
-    });
-  }
+      assert.equal(provider.requests, requests + 1, 'the failure is kept for a while');
+      ahead = 10 * (round + 1);
+    }
+    assert.equal((await visitor.get('/sign-in/oidc')).status, 303);
+    await provider.stop();
+    assert.equal((await new Person(service, provider, 'ann').begin()).origin, provider.issuer, 'its metadata are kept');
+  });
 
   it('nothing is requested from the provider before a sign-in, and its metadata outlives its failure', async () => {
     const { here } = new Person(service, provider, 'ann');
@@ -436,11 +411,5 @@ describe('signing up by OpenID Connect', () => {
     const forged = await dan.here.post('/sign-up', { project_name: 'X' }, { 'sec-fetch-site': 'cross-site' });
     assert.equal(forged.status, 403);
     assert.equal(await countDevelopers(), known);
-  });
-
-  it('an identity of another provider is another person', async () => {
-    const { id } = await createDeveloper(service.db, { projectName: 'Elsewhere', attributionRequired: false });
-    await linkIdentity(service.db, id, { issuer: 'https://other.example', subject: 'erin' });
-    assert.equal((await new Person(service, provider, 'erin').signIn()).headers.location, '/sign-up');
   });
 });
