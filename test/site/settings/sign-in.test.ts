@@ -192,7 +192,8 @@ describe('sign-in links and sessions', () => {
     const copy = visit();
     for (const [name, value] of visitor.cookies) copy.cookies.set(name, value);
     // Nobody else gets a form that was filled in.
-    for (const name of ['return-to', 'passkey', 'notice', 'oidc', 'sign-up']) visitor.cookies.set(`catalog-${name}`, 'x');
+    for (const name of ['return-to', 'passkey', 'notice', 'oidc', 'sign-up'])
+      visitor.cookies.set(`catalog-${name}`, 'x');
     const { status, headers } = await visitor.post('/sign-out');
     assert.deepEqual([status, headers.location, headers['clear-site-data']], [303, '/signed-out', '"cache"']);
     assert.deepEqual([...visitor.cookies.keys()], []);
