@@ -114,7 +114,6 @@ describe('the samples of the pages', () => {
 
   for (const [language, check] of Object.entries(LANGUAGES)) {
     it(`each sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
-      this.timeout(TIMEOUT_MS);
       if (spawnSync(check[0], check.slice(1)).status !== 0) skipWithout(language, this);
       const programs = new Set<string>();
       for (const [path, { get }] of Object.entries(operations)) {

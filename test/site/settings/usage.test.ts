@@ -5,9 +5,7 @@ import { revokeKey } from '../../../src/keys/revoke.js';
 import { scaleLines } from '../../../src/site/settings/usage/chart.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
-import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
-import { testWorld } from '../../support/world.js';
 
 const ATTACK = '<script>alert("x")</script>';
 
@@ -206,23 +204,6 @@ describe('the scale of a chart', () => {
       const lines = scaleLines(most, 3);
       const [above = 0, step = 0] = [lines.at(-1), lines[1]];
       assert.ok(lines.length <= 4 && above >= most && above - step < most, `${most}: ${lines.join()}`);
-    }
-  });
-});
-
-describe('the usage page of several servers', () => {
-  const world = testWorld({ redis: true, service: true });
-
-  it('each server shows what all servers have counted', async () => {
-    const services = [world.service, await world.startService()];
-    const { key, developerId } = await world.newKey({ planId: 'free' });
-    for (const { url } of [...services, world.service]) {
-      assert.equal((await send(url, '/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
-    }
-    for (const service of services) {
-      const { text } = await (await signIn(service, developerId)).get('/settings/usage');
-      assert.ok(text.includes('>3 of 60 requests;'));
-      assert.ok(!text.includes('Counted by this server only'));
     }
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { createKey } from '../../../src/keys/keys.js';
-import { TABS } from '../../../src/site/settings/settings-page.js';
 import { eventually } from '../../support/eventually.js';
 import { signInOperator } from '../../support/http/operator.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
@@ -113,26 +112,6 @@ export function looks(stage: Stage): void {
     assert.notEqual(await page.title(), 'attacked');
   }
 
-  it('the entries of a navigation stay where they are, whichever of them is the current one', async () => {
-    const { page, open } = await stage.signIn('/settings');
-    for (const [navigation, paths] of [
-      ['.settings-nav', TABS.slice(0, 3).map(({ path }) => path)],
-      ['.site-nav', ['/', '/docs/guides', '/settings', NO_PAGE]],
-      ['.ranges', ['24h', '7d'].map((range) => `/settings/usage?range=${range}`)],
-    ] as const) {
-      const places = new Set<string>();
-      const current = new Set<string>();
-      for (const path of paths) {
-        await open(path);
-        const entries = page.locator(`${navigation} a`);
-        const lefts = await entries.evaluateAll((links) => links.map((link) => link.getBoundingClientRect().left));
-        places.add(lefts.join());
-        current.add((await page.locator(`${navigation} a[aria-current]`).allInnerTexts()).join());
-      }
-      assert.deepEqual([places.size, current.size], [1, paths.length], navigation);
-    }
-  });
-
   it('what is current, full or pressed is visible in the colours of a contrast theme', async () => {
     const { page, open } = await stage.signIn('/settings', {}, developerId);
     const { key } = await createKey(stage.service.db, { developerId, planId: 'free' });
@@ -164,21 +143,6 @@ export function looks(stage: Stage): void {
     await open('/settings/keys');
     const [pressable] = await coloursOf(page, await page.locator('.button-primary').screenshot(), [[0.03, 0.5]]);
     assert.notEqual(pressable, background);
-  });
-
-  it('a printed list of keys has exact times in place of relative ones, and no actions', async () => {
-    const { page } = await stage.signIn('/settings/keys', {}, developerId);
-    await page.emulateMedia({ media: 'print' });
-    assert.equal(await page.locator('.key-actions:visible').count(), 0);
-    const times = await page.locator('time[title]').evaluateAll((elements) =>
-      elements.map((time) => ({
-        relative: getComputedStyle(time).fontSize,
-        shown: getComputedStyle(time, '::after').content,
-        exact: `"${time.getAttribute('title') ?? ''}"`,
-      })),
-    );
-    assert.ok(times.length > 0);
-    for (const { relative, shown, exact } of times) assert.deepEqual([relative, shown], ['0px', exact]);
   });
 
   it('a label of 200 letters without a space makes no page of its key wider than a narrow screen', async () => {
