@@ -39,8 +39,7 @@ export async function benchPages(visits: number): Promise<boolean> {
   const service = await startService();
   const browser = await startBrowser(provideProgram(CHROMIUM), service.url);
   try {
-    const developerId = await createSampleDeveloper(service.db);
-    const [prefix = ''] = await service.db('api_keys').where({ developer_id: developerId }).pluck<string[]>('prefix');
+    const { developerId, prefix } = await createSampleDeveloper(service.db);
     const watched = await browser.newPage();
     await signInByLink(watched, service.db, developerId);
     const debug = await watched.page.context().newCDPSession(watched.page);

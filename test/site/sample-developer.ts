@@ -9,8 +9,12 @@ import { somePublicKey } from '../support/http/authenticator.js';
 
 const DAY_SECONDS = 86_400;
 
-/** Makes a developer whose settings have something to show: keys in every state, passkeys, and a month of usage. @returns its id */
-export async function createSampleDeveloper(db: Knex): Promise<number> {
+/**
+ * Makes a developer whose settings have something to show: keys in every state, passkeys, and a month of usage.
+ *
+ * @returns its id, and the prefix of its key for staging, which is active
+ */
+export async function createSampleDeveloper(db: Knex): Promise<{ developerId: number; prefix: string }> {
   const { id: developerId } = await createDeveloper(db, { projectName: 'Film club', attributionRequired: false });
   const create = (label: string, days?: number): Promise<CreatedKey> => {
     const expires = days === undefined ? undefined : ({ kind: 'after', seconds: days * DAY_SECONDS } as const);
@@ -61,5 +65,5 @@ export async function createSampleDeveloper(db: Knex): Promise<number> {
       [scale, scale / 4, prefix],
     );
   }
-  return developerId;
+  return { developerId, prefix: staging.prefix };
 }

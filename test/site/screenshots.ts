@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
-import { createOperatorLink, createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { createKey } from '../../src/keys/keys.js';
 import { startBrowser, type TestBrowser, type WatchedPage } from '../support/programs/browser.js';
 import { ROOT } from '../support/guides.js';
@@ -11,6 +10,7 @@ import { CHROMIUM, provideProgram } from '../support/programs/system-program.js'
 import { operatorPages, PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startWithProvider } from './settings/oidc-service.js';
+import { signInOperatorQuietly, signInQuietly } from './visits.js';
 
 // Takes pictures of each page, or of the pages whose path contains ONLY, into .cache/screenshots. Each is light and dark, on a wide and
 // on a narrow screen. With README=1 it also takes the picture that the README shows.
@@ -64,28 +64,22 @@ async function showPages(): Promise<void> {
   const { service } = await startDemoService({ settings: { HOST: 'localhost', METRICS_ADDRESS: '127.0.0.1:0' } });
   const browser = await startBrowser(program, service.url);
   try {
-    const developerId = await createSampleDeveloper(service.db);
-    const [prefix] = await service
-      .db('api_keys')
-      .where({ developer_id: developerId, revoked_at: null })
-      .pluck<string[]>('prefix');
+    const { developerId, prefix } = await createSampleDeveloper(service.db);
     await useMostOfAMinute(service, developerId);
-    await onEachScreen(browser, async ({ page, open }, kind) => {
-      await open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.waitForURL('**/settings');
-      for (const path of [...PAGES, ...settingsPages(prefix ?? '')].filter((each) => each.includes(ONLY))) {
+    await onEachScreen(browser, async (watched, kind) => {
+      const { page, open } = watched;
+      await signInQuietly(watched, service, developerId);
+      await signInOperatorQuietly(watched, service);
+      for (const path of [...PAGES, ...settingsPages(prefix)].filter((each) => each.includes(ONLY))) {
         await open(path);
         const name = path === '/' ? 'overview' : path.slice(1).replaceAll('/', '-');
         await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
         if (README === '1' && path === SHOWN.path && kind === 'desktop-light')
           await takePicture(page, SHOWN.file, false);
       }
-      await open(`${service.operatorUrl}/sign-in/${await createOperatorLink(service.db)}`);
-      await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.waitForURL(`${service.operatorUrl}/`);
-      const ofDeveloper = { id: String(developerId), prefix: prefix ?? '' };
-      for (const path of operatorPages(ofDeveloper).filter((each) => `/operator${each}`.includes(ONLY))) {
+      for (const path of operatorPages({ id: String(developerId), prefix }).filter((each) =>
+        `/operator${each}`.includes(ONLY),
+      )) {
         await open(`${service.operatorUrl}${path}`);
         await takePicture(page, `${FOLDER}/operator${path.replace(/\/$/, '').replaceAll('/', '-')}-${kind}.png`);
       }

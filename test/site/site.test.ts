@@ -50,11 +50,7 @@ describe('the site', () => {
   });
 
   it('the header fields of every page keep other origins out, and its names, headings and references are whole', async () => {
-    const developerId = await createSampleDeveloper(service.db);
-    const [prefix = ''] = await service
-      .db('api_keys')
-      .where({ developer_id: developerId, label: 'staging' })
-      .pluck<string[]>('prefix');
+    const { developerId, prefix } = await createSampleDeveloper(service.db);
     const visitor = await signIn(service, developerId);
     for (const path of [...PAGES, ...settingsPages(prefix)]) {
       const page = await visitor.get(path, BROWSER);

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
-import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { startBrowser } from '../../support/programs/browser.js';
 import { CHROMIUM, provideProgram } from '../../support/programs/system-program.js';
 import { startService } from '../../support/service.js';
 import { PAGES, settingsPages } from '../pages.js';
 import { createSampleDeveloper } from '../sample-developer.js';
+import { signInQuietly } from '../visits.js';
 
 // Prints what Chromium gives a screen reader from each page, or from the pages whose path contains ONLY: a line for each
 // element, in reading order. With WIDTH=320 it prints what a phone has. README.md describes how to read it.
@@ -78,16 +78,10 @@ function describe({ value, description, properties = [] }: AxNode, role: string,
 const service = await startService();
 const browser = await startBrowser(provideProgram(CHROMIUM), service.url);
 try {
-  const developerId = await createSampleDeveloper(service.db);
-  const [prefix = ''] = await service
-    .db('api_keys')
-    .where({ developer_id: developerId, revoked_at: null })
-    .pluck<string[]>('prefix');
+  const { developerId, prefix } = await createSampleDeveloper(service.db);
   const signedOut = await browser.newPage({ width: Number(WIDTH) });
   const signedIn = await browser.newPage({ width: Number(WIDTH) });
-  await signedIn.open(`/sign-in/link/${await createSignInLink(service.db, developerId)}`);
-  await signedIn.page.getByRole('button', { name: 'Sign in' }).click();
-  await signedIn.page.waitForURL('**/settings');
+  await signInQuietly(signedIn, service, developerId);
   for (const [{ page, open }, paths] of [
     [signedOut, PAGES],
     [signedIn, settingsPages(prefix)],

@@ -42,13 +42,11 @@ export function looks(stage: Stage): void {
 
   before(async () => {
     const { db } = stage.service;
-    developerId = await createSampleDeveloper(db);
+    ({ developerId, prefix } = await createSampleDeveloper(db));
     await db('developers')
       .where({ id: developerId })
       .update({ project_name: `A rather long name ${ATTACK}` });
-    const keys = db('api_keys').where({ developer_id: developerId, label: 'staging' });
-    [prefix = assert.fail()] = await keys.clone().pluck<string[]>('prefix');
-    await keys.update({ label: ATTACK });
+    await db('api_keys').where({ prefix }).update({ label: ATTACK });
   });
 
   /** Who opens which pages. */
