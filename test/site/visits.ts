@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import type { Browser, Page } from 'playwright-core';
-import { createOperatorLink, createSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { signInOperator } from '../support/http/operator.js';
 import { signIn, Visitor } from '../support/http/visitor.js';
 import {
@@ -48,13 +48,6 @@ export async function signInByLink(
   await open(`/sign-in/link/${await createSignInLink(db, developerId)}`);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(then);
-}
-
-/** Signs an operator in by a link. */
-export async function signInOperatorByLink({ page, open }: WatchedPage, db: Knex): Promise<void> {
-  await open(`/sign-in/${await createOperatorLink(db)}`);
-  await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.waitForURL('**/');
 }
 
 /** The elements that the tab key must reach. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { createKey } from '../../../src/keys/keys.js';
-import { eventually } from '../../support/eventually.js';
 import { signInOperator } from '../../support/http/operator.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
 import { AXE, coloursOf, type WatchedPage } from '../../support/programs/browser.js';
@@ -177,31 +176,6 @@ export function looks(stage: Stage): void {
       ['.chart-bar', '.chart svg', '.chart-label', '.key-name', '.usage-charts ~ .table-scroll td:nth-child(2)'],
     );
     assert.deepEqual(outside, []);
-  });
-
-  it('a form that was stopped by the browser can be sent again after ten seconds, and not before', async () => {
-    // A profile keeps such a clock for good.
-    const watched = await stage.newProfile();
-    await signInQuietly(watched, stage.service, stage.developerId);
-    const { page, open } = watched;
-    await page.clock.install();
-    await open('/settings/keys/new');
-    let sent = 0;
-    await page.route('**/settings/keys/new', async (route) => {
-      if (route.request().method() !== 'POST') return route.continue();
-      sent += 1;
-      // As after Stop: the page stays.
-      return route.fulfill({ status: 204 });
-    });
-    const send = (): Promise<void> => page.getByRole('button', { name: 'Create key' }).click();
-    await send();
-    await eventually('the form is sent', () => sent === 1);
-    await send();
-    await page.clock.runFor(9_000);
-    assert.equal(sent, 1);
-    await page.clock.runFor(1_000);
-    await send();
-    await eventually('the form is sent again', () => sent === 2);
   });
 }
 

@@ -1,6 +1,5 @@
 import { keyStories } from './keys.js';
 import { looks } from './looks.js';
-import { operatorStories } from './operator.js';
 import { passkeyStories } from './passkeys.js';
 import { providerStories } from './provider.js';
 import { readingStories } from './reading.js';
@@ -19,5 +18,4 @@ describe('a person in Chromium', () => {
   describe('who is signed in', () => sessionStories(stage));
   describe('who signs in at the identity provider', () => providerStories(stage));
   describe('who has a passkey', () => passkeyStories(stage));
-  describe('who operates the service', () => operatorStories(stage));
 });
