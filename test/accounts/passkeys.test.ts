@@ -9,8 +9,8 @@ import {
 } from '../../src/accounts/passkeys.js';
 import { creationOptions, relyingPartyOf, requestOptions, verifyCreation } from '../../src/accounts/relying-party.js';
 import { endAllSessions, findSession, listSessions, startSession } from '../../src/accounts/sessions.js';
-import { eventually } from '../support/eventually.js';
 import { Authenticator, somePublicKey } from '../support/http/authenticator.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
 
 const ORIGIN = 'https://catalog.example';
@@ -47,12 +47,6 @@ describe('passkeys of a developer', () => {
     return addPasskey(world.db, { developerId }, { ...publicKey, name: 'Laptop' });
   }
 
-  const untilWaiting = (what: string): Promise<unknown> =>
-    eventually(what, async () => {
-      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
-      return rows.length > 0;
-    });
-
   it(`of many passkeys that are added at once, a developer keeps ${MAX_PASSKEYS}`, async () => {
     const additions = Array.from({ length: MAX_PASSKEYS + 3 }, () =>
       addPasskey(world.db, { developerId }, { ...somePublicKey(), name: 'Laptop' }),
@@ -78,7 +72,7 @@ describe('passkeys of a developer', () => {
     const first = await world.db.transaction();
     assert.equal(await findDeveloperByPasskey(first, party, 'b', signed), developerId);
     const second = world.db.transaction((transaction) => findDeveloperByPasskey(transaction, party, 'b', signed));
-    await untilWaiting('the second sign-in waits');
+    await untilWaiting('the second sign-in waits', world.db);
     await first.commit();
     await assert.rejects(second, { name: 'PasskeyRefused', reason: 'invalid' });
   });
@@ -90,7 +84,7 @@ describe('passkeys of a developer', () => {
     const signed = authenticator.get(requestOptions(party, 'b'));
     assert.equal(await findDeveloperByPasskey(signIn, party, 'b', signed), developerId);
     const revoked = revokePasskey(world.db, developerId, passkey);
-    await untilWaiting('the removal waits');
+    await untilWaiting('the removal waits', world.db);
     await startSession(signIn, { developerId, way: 'passkey', userAgent: '', replaced: undefined });
     await signIn.commit();
     assert.equal(await revoked, 1);

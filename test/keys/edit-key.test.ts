@@ -8,6 +8,7 @@ import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../sr
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
 import { eventually } from '../support/eventually.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { testWorld } from '../support/world.js';
@@ -59,10 +60,7 @@ describe('editing a key', () => {
     const other = await world.db.transaction();
     await other('developers').where({ id: developerId }).forNoKeyUpdate().first('id');
     const edit = setKeyExpiry(world.db, key.prefix, IN_AN_HOUR, by);
-    await eventually('the edit waits', async () => {
-      const { rows } = await world.db.raw<{ rows: unknown[] }>('select from pg_locks where not granted');
-      return rows.length > 0;
-    });
+    await untilWaiting('the edit waits', world.db);
     await rollKey(world.db, key.prefix, 0);
     await other.commit();
     await assert.rejects(edit, refused('expired'));
