@@ -10,11 +10,10 @@ const CONNECTIONS = 4;
 const PAUSE_MS = 80;
 
 /** What came back, counted. */
-export interface Tally {
+interface Tally {
   served: number;
   refused: number;
   unavailable: number;
-  slowestMs: number;
   /** What was wrong, each once a request. */
   readonly wrong: string[];
   /** How often a question was answered with 200 or 304, by its name. */
@@ -25,7 +24,7 @@ export interface Tally {
 export class Load {
   /** Whether what needs the database may be answered with 503. What is under way when this changes may as well. */
   mayBeUnavailable = false;
-  readonly tally: Tally = { served: 0, refused: 0, unavailable: 0, slowestMs: 0, wrong: [], servedByName: {} };
+  readonly tally: Tally = { served: 0, refused: 0, unavailable: 0, wrong: [], servedByName: {} };
   #isOver = false;
   readonly #loops: Promise<void>[];
 
@@ -35,16 +34,16 @@ export class Load {
     );
   }
 
-  /** Ends it when all that is under way is answered. @returns what came back, also in a line for people */
-  async stop(what: string): Promise<Tally> {
+  /** Requests that were answered as they should be. */
+  get answered(): number {
+    const { served, refused, unavailable } = this.tally;
+    return served + refused + unavailable;
+  }
+
+  /** Ends it when all that is under way is answered. */
+  async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#loops);
-    const { served, refused, unavailable, wrong, slowestMs } = this.tally;
-    console.log(
-      `      ${what}: served ${served}, refused ${refused}, 503 ${unavailable}, wrong ${wrong.length}, ` +
-        `slowest ${slowestMs.toFixed(0)} ms`,
-    );
-    return this.tally;
   }
 
   async #loop(url: string, questions: readonly Question[], first: number): Promise<void> {
@@ -63,7 +62,6 @@ export class Load {
     const startedAt = performance.now();
     try {
       const reply = await send(url, question.path, { headers: question.headers(), agent });
-      tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedAt);
       const verdict = question.judge(reply, startedAt);
       if (typeof verdict === 'object') tally.wrong.push(`${question.name}: ${verdict.wrong}`);
       else if (verdict === 'unavailable' && !couldBeUnavailable && !this.mayBeUnavailable)

@@ -21,7 +21,7 @@ export interface Question {
 /** What servers are asked during an outage. */
 export interface Questions {
   readonly all: readonly Question[];
-  /** Requests a minute of the key that uses up its plan. */
+  /** Requests a day of the key that uses up its plan. */
   readonly limit: number;
   /** The prefix of the key that is revoked meanwhile. */
   readonly doomedPrefix: string;
@@ -38,7 +38,7 @@ const UNLIMITED = 2_000_000_000;
 export async function prepareCatalogue(db: Knex): Promise<void> {
   await addTitles(db, 40);
   await newPlan(db, 'unlimited', UNLIMITED, UNLIMITED);
-  await newPlan(db, 'limited', LIMIT, UNLIMITED);
+  await newPlan(db, 'limited', UNLIMITED, LIMIT);
 }
 
 /** Makes keys for one outage, and asks a server for the answers that are right as long as nobody writes. */

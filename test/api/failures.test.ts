@@ -3,27 +3,28 @@ import { generateApiKey } from '../../src/keys/api-key.js';
 import { addresses } from '../support/http/addresses.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
-import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { PRODUCT_BOUNDS } from '../support/program.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send, type Reply } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import type { TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 
 const PREFIX_LENGTH = 'svc_12345678'.length;
 
+/** Nothing listens there. */
+const NOWHERE = 'tcp://127.0.0.1:9';
+
 // Outages under load, of the real program, are in test/outages.
 describe('requests that fail in the database', () => {
-  let postgres: TestPostgres;
+  const world = testWorld();
+  let network: TcpProxy;
   let service: TestService;
 
   before(async () => {
-    postgres = await startPostgres();
-    service = await startService({ databaseUrl: postgres.url, settings: PRODUCT_BOUNDS });
-  });
-
-  after(async () => {
-    await service.stop();
-    await postgres.stop('immediate');
+    network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
+    service = await world.startService({ databaseUrl: network.url, settings: PRODUCT_BOUNDS });
   });
 
   const getMany = (): Promise<Reply[]> => Promise.all(Array.from({ length: 16 }, () => service.get('/api/v1/stats')));
@@ -43,7 +44,8 @@ describe('requests that fail in the database', () => {
 
   it('without its database the service answers 503, never 401, and recovers by itself', async () => {
     await getMany();
-    await postgres.kill();
+    network.leadTo(NOWHERE);
+    network.cut();
     try {
       // Whether a well-formed key is valid cannot be decided: that is no reason to refuse it.
       const unknown = service.get('/api/v1/me', { headers: { 'x-api-key': generateApiKey().key } });
@@ -66,7 +68,7 @@ describe('requests that fail in the database', () => {
       assert.equal((await send(service.url, '/livez')).status, 200);
       await assertReadiness(service.url, ['database'], ['database']);
     } finally {
-      await postgres.restart();
+      network.leadTo(world.url);
     }
     await eventually('the service answers again', async () => (await getMany()).every(({ status }) => status === 200));
     await assertReadiness(service.url, ['database'], []);
@@ -77,7 +79,7 @@ describe('requests that fail in the database', () => {
   });
 
   it('a request that waits too long after its key was checked is answered with 503 and the state of the plan', async () => {
-    const lock = await service.db.transaction();
+    const lock = await world.db.transaction();
     try {
       await lock.raw('lock table catalog_counts in access exclusive mode');
       const reply = await service.get('/api/v1/stats');
@@ -91,7 +93,7 @@ describe('requests that fail in the database', () => {
   it('a query that the database refuses is answered with 500, and its cause is logged without the key', async () => {
     const { key } = service;
     const logged = service.logged.length;
-    await service.db.raw('alter table catalog_counts rename to mislaid');
+    await world.db.raw('alter table catalog_counts rename to mislaid');
     try {
       for (const [path, headers] of [
         ['/api/v1/stats', { authorization: `Bearer ${key}` }],
@@ -107,7 +109,7 @@ describe('requests that fail in the database', () => {
         await assertFields(reply);
       }
     } finally {
-      await service.db.raw('alter table mislaid rename to catalog_counts');
+      await world.db.raw('alter table mislaid rename to catalog_counts');
     }
     const lines = await eventually('all are logged', () => {
       const later = service.logged.slice(logged).filter((line) => line.includes('"status":500'));
