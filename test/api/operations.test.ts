@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { eachCase } from '../support/each-case.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import type { Reply } from '../support/request.js';
 import { PRODUCT_BOUNDS } from '../support/program.js';
@@ -109,7 +109,7 @@ describe('the operations', () => {
     }
   });
 
-  for (const id of [
+  const NO_IDS = [
     'a%2Fb',
     'a%3Fb',
     'a%00b',
@@ -123,8 +123,10 @@ describe('the operations', () => {
     "'%20or%201=1--",
     'x'.repeat(65),
     'x'.repeat(9_000),
-  ]) {
-    it(`text that cannot be an id is refused without a query for it: ${id.slice(0, 70)}`, async () => {
+  ];
+
+  it('text that cannot be an id is refused without a query for it', () =>
+    eachCase(NO_IDS, async (id) => {
       const queries = service.queries.length;
       assertProblem(await service.get(`/api/v1/titles/${id}`), 'invalid_parameter', {
         detail:
@@ -134,22 +136,18 @@ describe('the operations', () => {
       });
       // That of the key.
       assert.equal(service.queries.length, queries + 1);
-    });
-  }
+    }));
 
-  it('requests that share a query are each answered within their own deadline while it waits', async () => {
+  it('requests that share a query are answered with 503 while it waits, and served afterwards', async () => {
+    const get = async (): Promise<number[]> =>
+      Promise.all(Array.from({ length: 5 }, async () => (await service.get(TITLE)).status));
     const lock = await service.db.transaction();
     try {
       await lock.raw('lock table titles in access exclusive mode');
-      const requestLater = async (afterMs: number): Promise<void> => {
-        await delay(afterMs);
-        assert.equal((await service.get(TITLE)).status, 503);
-      };
-      await Promise.all([0, 0, 0, 300, 300].map(requestLater));
+      assert.deepEqual(new Set(await get()), new Set([503]));
     } finally {
       await lock.rollback();
     }
-    const replies = await Promise.all(Array.from({ length: 5 }, () => service.get(TITLE)));
-    assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
+    assert.deepEqual(new Set(await get()), new Set([200]));
   });
 });

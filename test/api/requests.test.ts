@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { METHODS } from 'node:http';
 import { generateApiKey } from '../../src/keys/api-key.js';
+import { eachCase } from '../support/each-case.js';
 import { addresses } from '../support/http/addresses.js';
 import { converse } from '../support/http/conversation.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
@@ -29,7 +30,7 @@ describe('requests', () => {
   after(() => service.stop());
 
   describe('paths and queries', () => {
-    for (const path of [
+    const UNKNOWN_PATHS = [
       '/api/v1',
       '/api/v1/',
       '/api/v1/nope',
@@ -48,8 +49,10 @@ describe('requests', () => {
       '/api/v1/__proto__',
       '/api/v1/constructor',
       'http://catalog.example/api/v1/nope',
-    ]) {
-      it(`${path} is answered with 404, whatever the method`, async () => {
+    ];
+
+    it('a path that does not exist is answered with 404, whatever the method', () =>
+      eachCase(UNKNOWN_PATHS, async (path) => {
         for (const method of ['GET', 'POST', 'OPTIONS', 'PROPFIND']) {
           const reply = await service.get(path, { method });
           assertProblem(reply, 'not_found', {
@@ -58,10 +61,9 @@ describe('requests', () => {
           });
           assert.match(String(reply.headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);
         }
-      });
-    }
+      }));
 
-    for (const target of [
+    const SPELLINGS_OF_STATS = [
       '/api/v1/%73tats',
       '/api/%76%31/stats',
       '/%61%70%69/%76%31/%73%74%61%74%73',
@@ -74,15 +76,16 @@ describe('requests', () => {
       'http://[x/api/v1/stats',
       'http://x:y/api/v1/stats',
       'http://u@/api/v1/stats',
-    ]) {
-      it(`${target} is the path /api/v1/stats`, async () => {
+    ];
+
+    it('a path is the same however it is spelled', () =>
+      eachCase(SPELLINGS_OF_STATS, async (target) => {
         assert.equal((await service.get(target)).status, 200);
         assertProblem(await service.get(target, { method: 'POST' }), 'method_not_allowed');
         assertProblem(await send(service.url, target), 'missing_api_key');
-      });
-    }
+      }));
 
-    for (const [target, code, detail] of [
+    const DECODED_ONCE = [
       ['/api/v1/titles/%', 'invalid_parameter', MALFORMED_PATH],
       ['/api/v1/titles/%zz', 'invalid_parameter', MALFORMED_PATH],
       ['/api/v1/titles/%ff', 'invalid_parameter', MALFORMED_PATH],
@@ -104,38 +107,36 @@ describe('requests', () => {
       ['ftp://[x/api/v1/stats', 'not_found', undefined],
       ['//u@[x#y', 'not_found', undefined],
       ['*', 'not_found', undefined],
-    ] as const) {
-      it(`${target} is answered with ${code}: parts of a path and a query are decoded once`, async () => {
+    ] as const;
+
+    it('parts of a path and a query are decoded once, and refused if they cannot be', () =>
+      eachCase(DECODED_ONCE, async ([target, code, detail]) => {
         assertProblem(await service.get(target), code, { ...(detail !== undefined && { detail }) });
-      });
-    }
+      }));
   });
 
-  describe('methods', () => {
-    for (const path of PATHS) {
-      it(`${path} allows GET and HEAD alone`, async () => {
-        for (const method of path.endsWith('stats') ? OTHER_METHODS : ['POST', 'OPTIONS', 'PROPFIND']) {
-          assertProblem(await service.get(path, { method }), 'method_not_allowed', {
-            detail: 'This path supports only GET and HEAD.',
-            headers: { allow: 'GET, HEAD', vary: 'Authorization, X-API-Key', 'access-control-allow-origin': undefined },
-          });
-        }
-        const get = await service.get(path);
-        const head = await service.get(path, { method: 'HEAD' });
-        assert.deepEqual([head.status, head.text], [get.status, '']);
-        assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
-        for (const name of ['content-type', 'content-length', 'cache-control', 'etag', 'vary', 'ratelimit-policy']) {
-          assert.equal(head.headers[name], get.headers[name]);
-        }
-      });
-    }
-  });
+  it('every operation allows GET and HEAD alone', () =>
+    eachCase(PATHS, async (path) => {
+      for (const method of path.endsWith('stats') ? OTHER_METHODS : ['POST', 'OPTIONS', 'PROPFIND']) {
+        assertProblem(await service.get(path, { method }), 'method_not_allowed', {
+          detail: 'This path supports only GET and HEAD.',
+          headers: { allow: 'GET, HEAD', vary: 'Authorization, X-API-Key', 'access-control-allow-origin': undefined },
+        });
+      }
+      const get = await service.get(path);
+      const head = await service.get(path, { method: 'HEAD' });
+      assert.deepEqual([head.status, head.text], [get.status, '']);
+      assert.deepEqual(Object.keys(head.headers), Object.keys(get.headers));
+      for (const name of ['content-type', 'content-length', 'cache-control', 'etag', 'vary', 'ratelimit-policy']) {
+        assert.equal(head.headers[name], get.headers[name]);
+      }
+    }));
 
   describe('X-Request-Id', () => {
     const { key, prefix } = generateApiKey();
     const secret = key.slice(prefix.length + 1);
 
-    for (const id of [
+    const KEPT = [
       'a',
       'x.'.repeat(32),
       'elevenChars',
@@ -145,8 +146,10 @@ describe('requests', () => {
       '3f1c2a9e6d844b0c9a571e2f8c7d4b60',
       'A.b_c-9',
       'svc_12345678',
-    ]) {
-      it(`the id ${id} is returned`, async () => {
+    ];
+
+    it('an id that holds no secret is returned', () =>
+      eachCase(KEPT, async (id) => {
         const expected = { 'x-request-id': id };
         const headers = { 'x-api-key': service.key, ...expected };
         assertHeaders(await service.get('/api/v1/stats', { headers }), expected);
@@ -155,10 +158,9 @@ describe('requests', () => {
         assertProblem(await send(service.url, '/api/v1/me', { headers: expected }), 'missing_api_key', {
           headers: expected,
         });
-      });
-    }
+      }));
 
-    for (const [what, id] of [
+    const REPLACED = [
       ['no id', undefined],
       ['an empty one', ''],
       ['65 characters', 'x.-'.repeat(22).slice(0, 65)],
@@ -177,42 +179,43 @@ describe('requests', () => {
       ['12 capitals in a row', 'x-ABCDEFGHIJKL'],
       ['a UUID with one more letter', '3f1c2a9e-6d84-4b0c-9a57-1e2f8c7d4b60x'],
       ['33 hexadecimal digits', '3f1c2a9e6d844b0c9a571e2f8c7d4b601'],
-    ] as const) {
-      it(`${what} in X-Request-Id is replaced with a new UUID`, async () => {
+    ] as const;
+
+    it('any other id is replaced with a new UUID', () =>
+      eachCase(REPLACED, async ([, id]) => {
         const headers = { 'x-api-key': service.key, ...(id !== undefined && { 'x-request-id': id }) };
         const ids = await Promise.all(
           [1, 2].map(async () => String((await service.get('/api/v1/stats', { headers })).headers['x-request-id'])),
         );
         for (const each of ids) assert.match(each, UUID);
         assert.equal(new Set(ids).size, 2);
-      });
-    }
+      }));
   });
 
-  for (const hosts of ['', 'Host: a.example\r\nHost: b.example\r\n']) {
-    it(`a request with ${hosts === '' ? 'no host' : 'two hosts'} is refused`, async () => {
+  it('a request with no host or two hosts is refused', () =>
+    eachCase(['', 'Host: a.example\r\nHost: b.example\r\n'], async (hosts) => {
       const text = `GET /api/v1/stats HTTP/1.1\r\n${hosts}X-API-Key: ${service.key}\r\n\r\n`;
       const { received } = await converse(service.url, text);
       assert.match(received, /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\nConnection: close\r\n/);
       const { code, detail } = JSON.parse(received.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>;
       assert.deepEqual([code, detail], ['malformed_request', 'An HTTP/1.1 request must have exactly one Host field.']);
-    });
-  }
+    }));
 
   it('a small body and an unknown expectation are ignored', async () => {
     const headers = { 'x-api-key': service.key, 'content-length': '2', expect: 'the best' };
     assert.equal((await service.get('/api/v1/stats', { headers, body: '{}' })).status, 200);
   });
 
-  for (const [path, body] of [
+  const PROBES = [
     ['/livez', '{"status":"alive"}'],
     ['/readyz', '{"status":"ready","checks":{"database":"up"}}'],
-  ] as const) {
-    it(`${path} requires no key`, async () => {
+  ] as const;
+
+  it('the probes require no key', () =>
+    eachCase(PROBES, async ([path, body]) => {
       const reply = await send(service.url, path);
       assert.deepEqual([reply.status, reply.text], [200, body]);
       assertHeaders(reply, { 'content-type': 'application/json', 'cache-control': 'no-store', vary: undefined });
       assert.equal((await send(service.url, path, { method: 'HEAD' })).status, 200);
-    });
-  }
+    }));
 });
