@@ -5,7 +5,6 @@ import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { setPlan } from '../../src/limits/plans.js';
 import { eventually } from '../support/eventually.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
@@ -142,15 +141,6 @@ describe('admission from a cache', () => {
       [401, 200, 401, 200],
     );
     assert.equal(await queriesFor(() => status(key)), 0);
-  });
-
-  it('a plan that was changed in plain SQL applies once the database has announced it', async () => {
-    await cached(world.service.key);
-    await setPlan(world.db, 'test', { name: 'Renamed' });
-    await eventually('the plan is seen', async () => {
-      const { json } = await world.service.get('/api/v1/me');
-      return (json as { data: { plan: { name: string } } }).data.plan.name === 'Renamed';
-    });
   });
 
   it('a server keeps its records when something changes that concerns no caller', async () => {

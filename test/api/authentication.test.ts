@@ -145,16 +145,6 @@ describe('authentication', () => {
     }
   });
 
-  it('a forged secret under the prefix of a valid key is refused, before and after that key is used', async () => {
-    const { key: real, prefix } = await service.newKey();
-    const forged = forgeKey(prefix);
-    assertInvalid(await get({ 'x-api-key': forged }), UNUSABLE);
-    assert.equal((await get({ 'x-api-key': real })).status, 200);
-    assertInvalid(await get({ 'x-api-key': forged }), UNUSABLE);
-    assertInvalid(await get({ authorization: `Bearer ${forgeKey(prefix)}` }), UNUSABLE);
-    assert.equal((await get({ 'x-api-key': real })).status, 200);
-  });
-
   it('a key is case-sensitive', async () => {
     const rest = key.slice('svc'.length);
     for (const start of ['SVC', 'Svc', 'sVC']) assertInvalid(await get({ 'x-api-key': start + rest }), UNUSABLE);

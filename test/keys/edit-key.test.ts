@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { callerLoader, type Caller } from '../../src/admission/callers.js';
-import { suspendDeveloper } from '../../src/developers/developers.js';
+import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { MAX_EDITS_PER_DAY, setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../src/keys/edit-key.js';
 import type { KeyActor, KeyRefused } from '../../src/keys/key-change.js';
 import { stateOf } from '../../src/keys/key-record.js';
 import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import { eachCase } from '../support/each-case.js';
 import { eventually } from '../support/eventually.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { expireIn } from '../support/keys/expiry.js';
@@ -83,8 +84,8 @@ describe('editing a key', () => {
     assert.deepEqual(await version(), before);
   });
 
-  for (const [what, edit] of Object.entries(EDITS)) {
-    it(`${what} of a key that is revoked, expired or unknown cannot be changed`, async () => {
+  it('a key that is revoked, expired or unknown cannot be changed', () =>
+    eachCase(Object.entries(EDITS), async ([, edit]) => {
       const [revoked, expired] = [await newKey(), await newKey()];
       await revokeKey(world.db, revoked.prefix);
       await expireIn(world.db, expired.prefix, 0);
@@ -93,9 +94,10 @@ describe('editing a key', () => {
       await assert.rejects(edit(expired.prefix), refused('expired', instead));
       await assert.rejects(edit('svc_00000000'), refused('unknown'));
       assert.deepEqual([await find(revoked), await find(expired)], [undefined, undefined]);
-    });
+    }));
 
-    it(`${what} of a key that is revoked meanwhile is not changed`, async () => {
+  it('a key that is revoked meanwhile is not changed', () =>
+    eachCase(Object.entries(EDITS), async ([, edit]) => {
       const { prefix } = await newKey();
       const revoking = await world.db.transaction();
       await revokeKey(revoking, prefix);
@@ -108,9 +110,10 @@ describe('editing a key', () => {
         await revoking.commit();
       }
       await editing;
-    });
+    }));
 
-    it(`${what} of a rolled key that is still accepted can be changed`, async () => {
+  it('a rolled key that is still accepted can be changed', () =>
+    eachCase(Object.entries(EDITS), async ([, edit]) => {
       const { prefix } = await newKey();
       const { successor } = await rollKey(world.db, prefix, 60);
       const { after } = await edit(prefix);
@@ -122,11 +125,11 @@ describe('editing a key', () => {
         isActive: true,
         isRolled: false,
       });
-    });
-  }
+    }));
 
-  for (const [what, edit] of OWN_EDITS) {
-    it(`developers change ${what} of their own keys only, and not while they are suspended`, async () => {
+  it('developers change their own keys only, and not while they are suspended', () =>
+    eachCase(OWN_EDITS, async ([, edit]) => {
+      await reinstateDeveloper(world.db, developerId);
       const { prefix } = await newKey();
       const own: KeyActor = { kind: 'developer', developerId };
       const { after } = await edit(prefix, own);
@@ -135,8 +138,7 @@ describe('editing a key', () => {
       await suspendDeveloper(world.db, developerId);
       await assert.rejects(edit(prefix, own), refused('suspended'));
       assert.deepEqual(await findKeyOf(world.db, developerId, prefix), { ...after, isSuspended: true });
-    });
-  }
+    }));
 
   it('a developer makes at most 200 edits within 24 hours, and an operator any number', async () => {
     const { prefix } = await newKey();
@@ -164,20 +166,18 @@ describe('editing a key', () => {
 
   it('an expiry moves to an earlier and to a later time, from the moment of the change', async () => {
     const key = await newKey({ expires: IN_AN_HOUR });
-    const lifetimes: number[] = [];
-    for (const seconds of [7_200, 60]) {
+    for (const seconds of [7_200, 600]) {
+      const began = Date.now();
       const { after } = await setKeyExpiry(world.db, key.prefix, { kind: 'after', seconds });
-      lifetimes.push(Math.round((Date.parse(after.expiresAt ?? '') - Date.now()) / 10_000) * 10);
+      const changedAt = Date.parse(after.expiresAt ?? '') - seconds * 1_000;
+      assert.ok(changedAt >= began - 1_000 && changedAt <= Date.now() + 1_000, after.expiresAt ?? '');
     }
-    assert.deepEqual(lifetimes, [7_200, 60]);
     assert.ok(await find(key));
   });
 
-  for (const [title, expiry] of [
-    ['now', { kind: 'after', seconds: 0 }],
-    ['to a time in the past', { kind: 'at', time: '2001-01-31T00:00:00.000Z' }],
-  ] as const) {
-    it(`a key whose expiry is set ${title} ends at the time of the change, for good`, async () => {
+  it('a key whose expiry is set to now or to the past ends at the time of the change, for good', async () => {
+    const past = { kind: 'at', time: '2001-01-31T00:00:00.000Z' } as const;
+    await eachCase([{ kind: 'after', seconds: 0 } as const, past], async (expiry) => {
       const key = await newKey();
       const { after } = await setKeyExpiry(world.db, key.prefix, expiry);
       assert.equal(stateOf(after).kind, 'expired');
@@ -185,7 +185,7 @@ describe('editing a key', () => {
       assert.equal(await find(key), undefined);
       await assert.rejects(setKeyExpiry(world.db, key.prefix, null), refused('expired'));
     });
-  }
+  });
 
   it('a key that was rolled cannot be given a life without end', async () => {
     const { prefix } = await newKey();

@@ -177,13 +177,6 @@ describe('keys', () => {
       assert.deepEqual(await areActive(old, successor), [false, true]);
     });
 
-    it('a key that is rolled without an overlap ends at once', async () => {
-      const old = await newKey();
-      const { successor, predecessor } = await rollKey(world.db, old.prefix, 0);
-      assert.deepEqual(await areActive(old, successor), [false, true]);
-      assert.deepEqual(stateOf(predecessor), { kind: 'expired', at: predecessor.expiresAt });
-    });
-
     it('an overlap never prolongs a key, and its successor lives as long as the key was made to live', async () => {
       const old = await newKey({ expires: { kind: 'after', seconds: 90 * DAY_SECONDS } });
       const long = await rollKey(world.db, old.prefix, 100 * DAY_SECONDS);
@@ -253,13 +246,15 @@ describe('keys', () => {
       await assert.rejects(rollKey(world.db, 'svc_00000000', 60), refused('unknown'));
     });
 
-    it('a key that was ended by rolling it is refused as a rolled key, not as an expired one', async () => {
-      const { prefix } = await newKey();
-      const { successor } = await rollKey(world.db, prefix, 0);
+    it('a key that is rolled without an overlap ends at once, and is refused later as a rolled key', async () => {
+      const old = await newKey();
+      const { successor, predecessor } = await rollKey(world.db, old.prefix, 0);
+      assert.deepEqual(await areActive(old, successor), [false, true]);
+      assert.deepEqual(stateOf(predecessor), { kind: 'expired', at: predecessor.expiresAt });
       const replaced = new RegExp(`replaced by ${successor.prefix}`);
-      await assert.rejects(rollKey(world.db, prefix, 60), refused('rolled', replaced));
+      await assert.rejects(rollKey(world.db, old.prefix, 60), refused('rolled', replaced));
       await revokeKey(world.db, successor.prefix);
-      await assert.rejects(rollKey(world.db, prefix, 60), refused('not_replaced', replaced));
+      await assert.rejects(rollKey(world.db, old.prefix, 60), refused('not_replaced', replaced));
     });
   });
 

@@ -5,6 +5,7 @@ import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import type { EventKind } from '../../src/events/events.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { setPlan } from '../../src/limits/plans.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { newPlan } from '../support/deployments/deployment.js';
@@ -165,6 +166,12 @@ const OTHER_CHANGES: Changes = {
     answer: ({ prefix }) => `200 Test project on ${prefix}`,
     undo: (_key, { command }) => command('plans', 'set', PLAN, '--name', 'Plan'),
   },
+  'of a plan that is changed in plain SQL': {
+    isAnnounced: true,
+    make: ({ prefix }, { servers: [server] }) => setPlan(server?.db ?? assert.fail(), PLAN, { name: prefix }),
+    answer: ({ prefix }) => `200 Test project on ${prefix}`,
+    undo: (_key, { command }) => command('plans', 'set', PLAN, '--name', 'Plan'),
+  },
 };
 
 const CHANGES: Changes = Object.fromEntries(
@@ -260,8 +267,9 @@ describe('revocation', () => {
   async function answersAfter({ make, isAnnounced, answer }: Change, key: CreatedKey, on: Stage): Promise<string[]> {
     if (isAnnounced) {
       await make(key, on);
-      await eventually('the change is announced', async () => (await answersTo(key, on)).join() !== ACCEPTED.join());
-      return answersTo(key, on, PATHS);
+      const expected = answer?.(key) ?? REFUSED.join();
+      await eventually('the change is announced', async () => (await answersTo(key, on)).join() === expected);
+      return answersTo(key, on, answer ? undefined : PATHS);
     }
     const tables = ['api_keys', 'developers', 'plans'];
     const held = await holdCommits(world.db, tables, PROGRAMS);

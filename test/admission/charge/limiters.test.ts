@@ -1,119 +1,320 @@
 import assert from 'node:assert/strict';
-import type { Decision, Limiter, QuotaRequest } from '../../../src/admission/charge/limiter.js';
+import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import { Redis } from 'ioredis';
+import type { ConditionalCharge, Decision, Limiter, QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
+import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
-import { startRedis } from '../../support/redis/redis.js';
-import { inShort, newDeveloper, requestOf } from './requests.js';
+import { eventually } from '../../support/eventually.js';
+import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 
-/** Opens a limiter. @returns also what closes it */
-type Open = () => Promise<{ readonly limiter: Limiter; readonly close: () => Promise<void> }>;
+/** The most requests that one command charges. */
+const BATCH = 16;
 
-const openMemory: Open = async () => ({ limiter: new MemoryLimiter(), close: async () => undefined });
+/** Runs of each property. */
+const RUNS = 60;
 
-const openRedis: Open = async () => {
-  const redis = await startRedis();
-  const link = new RedisLink(redis.address, () => undefined);
-  await link.settled();
-  const close = async (): Promise<void> => {
-    link.close();
-    await redis.stop();
-  };
-  return { limiter: new RedisLimiter(link), close };
+let developers = 0;
+
+/** @returns the id of a developer that no other test uses */
+function newDeveloper(): number {
+  developers += 1;
+  return developers;
+}
+
+function requestOf(developerId: number, requestsPerMinute: number, requestsPerDay: number, id = 'p'): QuotaRequest {
+  return { developerId, plan: { id, name: 'P', requestsPerMinute, requestsPerDay, commercialUse: false } };
+}
+
+/** What was decided, and what is left of the minute and of the day: `charged 59 9999`. */
+function inShort(charge: ConditionalCharge): string {
+  if (charge.kind === 'unconfirmed') return `unconfirmed ${charge.epoch}`;
+  return [charge.kind, ...charge.quotas.map(({ remaining }) => remaining)].join(' ');
+}
+
+/** Charges one after the other: the developer by a number, the limits of the plan and its id, and what is decided. */
+type Script = readonly (readonly [
+  developer: number,
+  perMinute: number,
+  perDay: number,
+  plan: string,
+  decision: string,
+])[];
+
+const SCRIPTS: Readonly<Record<string, Script>> = {
+  'a request is charged to neither quota if one has no room': [
+    [0, 2, 10, 'p', 'charged 1 9'],
+    [0, 2, 10, 'p', 'charged 0 8'],
+    [0, 2, 10, 'p', 'refused 0 8'],
+    [0, 10, 2, 'p', 'refused 8 0'],
+    [0, 2, 2, 'p', 'refused 0 0'],
+    [0, 3, 3, 'p', 'charged 0 0'],
+  ],
+  // Of ids and names that look alike strung together.
+  'each developer, and each plan of a developer, has counters of its own': [
+    [1, 2, 10, 'p', 'charged 1 9'],
+    [1, 2, 10, 'q', 'charged 1 9'],
+    [2, 2, 10, 'p', 'charged 1 9'],
+    [11, 2, 10, 'p', 'charged 1 9'],
+    [1, 2, 10, '1p', 'charged 1 9'],
+  ],
+  'a changed plan applies from the next request': [
+    [0, 10, 100, 'p', 'charged 9 99'],
+    [0, 10, 100, 'p', 'charged 8 98'],
+    [0, 1, 100, 'p', 'refused 0 98'],
+    [0, 3, 100, 'p', 'charged 0 97'],
+    [0, 2_147_483_647, 100, 'p', 'charged 2147483643 96'],
+  ],
 };
 
-for (const [countedIn, open] of [
-  ['process', openMemory],
-  ['redis', openRedis],
-] as const) {
-  describe(`a limiter that counts in ${countedIn}`, () => {
-    let limiter: Limiter;
-    let close: () => Promise<void>;
+describe('limiters', () => {
+  let server: TestRedis;
+  let direct: Redis;
+  let link: RedisLink;
+  let limiter: RedisLimiter;
+  const events: string[] = [];
 
-    before(async () => ({ limiter, close } = await open()));
-    after(() => close());
+  before(async () => {
+    server = await startRedis();
+    direct = new Redis(server.url);
+    direct.on('error', () => undefined);
+    link = new RedisLink(server.address, (state) => events.push(state));
+    await link.settled();
+    limiter = new RedisLimiter(link);
+    await direct.set(EPOCH_KEY, 'now');
+  });
 
-    const chargeAll = (requests: readonly QuotaRequest[]): Promise<Decision[]> =>
-      Promise.all(requests.map((request) => limiter.charge(request)));
+  after(async () => {
+    link.close();
+    direct.disconnect();
+    await server.stop();
+  });
 
-    const charge = async (request: QuotaRequest): Promise<string> => inShort(await limiter.charge(request));
+  for (const [countedIn, open] of [
+    ['process', () => new MemoryLimiter()],
+    ['redis', () => new RedisLimiter(link)],
+  ] as const) {
+    describe(`that count in ${countedIn}`, () => {
+      let tested: Limiter;
 
-    it(`the state of each quota is reported, counted in ${countedIn}`, async () => {
-      const { quotas } = await limiter.charge(requestOf(newDeveloper(), 60, 10_000));
-      assert.deepEqual(quotas, [
-        { name: 'minute', limit: 60, windowSeconds: 60, remaining: 59, resetSeconds: 60 },
-        { name: 'day', limit: 10_000, windowSeconds: 86_400, remaining: 9_999, resetSeconds: 86_400 },
-      ]);
-    });
+      before(() => (tested = open()));
 
-    for (const [quota, perMinute, perDay] of [
-      ['minute', 100, 500],
-      ['day', 500, 100],
-    ] as const) {
-      it(`exactly 100 of 1,000 concurrent requests of a plan of 100 a ${quota} are charged, counted in ${countedIn}`, async () => {
-        const request = requestOf(newDeveloper(), perMinute, perDay);
-        const decisions = await chargeAll(Array<QuotaRequest>(1_000).fill(request));
-        const left = (decision: Decision): readonly number[] => decision.quotas.map(({ remaining }) => remaining);
-        const served = decisions.filter(({ kind }) => kind === 'charged');
-        assert.deepEqual(
-          served.map(left),
-          Array.from({ length: 100 }, (_, i) => [perMinute - 1 - i, perDay - 1 - i]),
-        );
-        for (const decision of decisions.filter(({ kind }) => kind === 'refused')) {
-          assert.deepEqual(left(decision), [perMinute - 100, perDay - 100]);
+      for (const [title, script] of Object.entries(SCRIPTS)) {
+        it(`${title}, counted in ${countedIn}`, async () => {
+          const first = (developers += 100);
+          const decisions = [];
+          for (const [developer, perMinute, perDay, plan] of script) {
+            const request = requestOf(Number(`${first}${developer}`), perMinute, perDay, plan);
+            decisions.push(inShort(await tested.charge(request)));
+          }
+          assert.deepEqual(
+            decisions,
+            script.map((step) => step[4]),
+          );
+        });
+      }
+
+      it(`exactly 100 of 1,000 concurrent requests are charged, whichever quota they use up, counted in ${countedIn}`, async () => {
+        for (const [perMinute, perDay] of [
+          [100, 500],
+          [500, 100],
+        ] as const) {
+          const request = requestOf(newDeveloper(), perMinute, perDay);
+          const decisions = await Promise.all(Array.from({ length: 1_000 }, () => tested.charge(request)));
+          const left = ({ quotas }: Decision): readonly number[] => quotas.map(({ remaining }) => remaining);
+          assert.deepEqual(
+            decisions.filter(({ kind }) => kind === 'charged').map(left),
+            Array.from({ length: 100 }, (_, i) => [perMinute - 1 - i, perDay - 1 - i]),
+          );
+          for (const decision of decisions.filter(({ kind }) => kind === 'refused')) {
+            assert.deepEqual(left(decision), [perMinute - 100, perDay - 100]);
+          }
         }
       });
-    }
 
-    it(`a request is charged to neither quota if one has no room, counted in ${countedIn}`, async () => {
-      const developer = newDeveloper();
-      assert.equal(await charge(requestOf(developer, 2, 10)), 'charged 1 9');
-      assert.equal(await charge(requestOf(developer, 2, 10)), 'charged 0 8');
-      assert.equal(await charge(requestOf(developer, 2, 10)), 'refused 0 8');
-      assert.equal(await charge(requestOf(developer, 10, 2)), 'refused 8 0');
-      assert.equal(await charge(requestOf(developer, 2, 2)), 'refused 0 0');
-      assert.equal(await charge(requestOf(developer, 3, 3)), 'charged 0 0');
+      it(`the state of each quota is reported, reading it charges nothing, and decisions are counted for metrics, in ${countedIn}`, async () => {
+        const counts = tested.decisions[countedIn] ?? assert.fail();
+        const { charged, refused } = counts;
+        const request = requestOf(newDeveloper(), 1, 5);
+        const full = { name: 'minute', limit: 1, windowSeconds: 60, remaining: 1, resetSeconds: 60 };
+        const day = { name: 'day', limit: 5, windowSeconds: 86_400, remaining: 5, resetSeconds: 86_400 };
+        assert.deepEqual(await tested.read(request), { countedIn, quotas: [full, day] });
+        const { quotas } = await tested.charge(request);
+        assert.deepEqual(quotas, [
+          { ...full, remaining: 0 },
+          { ...day, remaining: 4 },
+        ]);
+        for (let i = 0; i < 2; i += 1) {
+          const { quotas: read } = await tested.read(request);
+          assert.deepEqual(
+            read.map(({ remaining }) => remaining),
+            [0, 4],
+          );
+        }
+        await Promise.all([tested.charge(request), tested.charge(request)]);
+        assert.deepEqual([counts.charged, counts.refused], [charged + 1, refused + 2]);
+      });
     });
+  }
 
-    it(`each developer, and each plan of a developer, has counters of its own in ${countedIn}`, async () => {
-      const developer = newDeveloper();
-      // Of ids and names that look alike strung together.
-      for (const [id, plan] of [
-        [developer, 'p'],
-        [developer, 'q'],
-        [newDeveloper(), 'p'],
-        [Number(`${developer}1`), 'p'],
-        [developer, '1p'],
-      ] as const) {
-        assert.equal(await charge(requestOf(id, 2, 10, plan)), 'charged 1 9', `${id} ${plan}`);
-      }
-    });
+  const charge = async (request: QuotaRequest): Promise<string> => inShort(await limiter.charge(request));
 
-    it(`a changed plan applies from the next request, counted in ${countedIn}`, async () => {
-      const developer = newDeveloper();
-      await chargeAll(Array<QuotaRequest>(5).fill(requestOf(developer, 10, 100)));
-      assert.equal(await charge(requestOf(developer, 3, 100)), 'refused 0 95');
-      assert.equal(await charge(requestOf(developer, 7, 100)), 'charged 1 94');
-      assert.equal(await charge(requestOf(developer, 2_147_483_647, 100)), 'charged 2147483640 93');
-    });
+  /** Charges under an epoch; undefined for any. */
+  const chargeUnder = async (epoch: string | undefined, request: QuotaRequest, by = limiter): Promise<string> =>
+    inShort(await (epoch === undefined ? by.charge(request) : by.chargeUnder(epoch, request)));
 
-    it(`reading the state of quotas in ${countedIn} charges nothing`, async () => {
-      const request = requestOf(newDeveloper(), 5, 5);
-      const read = async () => {
-        const { quotas, countedIn: where } = await limiter.read(request);
-        return [where, ...quotas.map(({ remaining }) => remaining)];
-      };
-      assert.deepEqual(await read(), [countedIn, 5, 5]);
-      await charge(request);
-      for (let i = 0; i < 2; i += 1) assert.deepEqual(await read(), [countedIn, 4, 4]);
-    });
+  /** Charges requests at once. @returns what became of each, and how many commands that took */
+  async function chargeTogether(requests: readonly QuotaRequest[]): Promise<{ charges: string[]; commands: number }> {
+    const count = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await direct.info('commandstats'))?.[1] ?? 0);
+    const before = await count();
+    const charges = await Promise.all(requests.map(charge));
+    return { charges, commands: (await count()) - before };
+  }
 
-    it(`charged and refused requests are counted for metrics, decided in ${countedIn}`, async () => {
-      const counts = limiter.decisions[countedIn] ?? assert.fail();
-      const { charged, refused } = counts;
-      const request = requestOf(newDeveloper(), 1, 1);
-      await chargeAll([request, request, request]);
-      assert.deepEqual([counts.charged, counts.refused], [charged + 1, refused + 2]);
-    });
+  it('a window in Redis begins with its first request and ends on time, also when the clock was set back or its end is lost', async () => {
+    const request = requestOf(newDeveloper(), 1, 10);
+    const counter = `{catalog}:count:minute:${request.developerId}:p`;
+    const resetSeconds = async (): Promise<number> => (await limiter.read(request)).quotas[0]?.resetSeconds ?? 0;
+    assert.equal(await charge(request), 'charged 0 9');
+    assert.ok((await direct.pttl(counter)) > 0);
+    await direct.pexpire(counter, 30_000);
+    assert.equal(await charge(request), 'refused 0 9');
+    assert.ok((await resetSeconds()) <= 30);
+
+    await direct.pexpire(counter, 7_200_000);
+    assert.equal(await charge(request), 'refused 0 9');
+    assert.ok((await direct.pttl(counter)) <= 60_000);
+
+    await direct.pexpire(counter, 1);
+    await eventually('the window ends', async () => (await charge(request)) === 'charged 0 8');
+    await direct.persist(counter);
+    assert.equal(await charge(request), 'charged 0 7');
+    assert.ok((await direct.pttl(counter)) > 0);
   });
-}
+
+  it('a request is charged only under the epoch that it requires, and the epoch is always reported', async () => {
+    const request = requestOf(newDeveloper(), 10, 10);
+    try {
+      await direct.del(EPOCH_KEY);
+      assert.equal(await chargeUnder('a', request), 'unconfirmed ');
+      assert.equal((await limiter.charge(request)).epoch, '');
+      await direct.set(EPOCH_KEY, 'a');
+      assert.equal(await chargeUnder('a', request), 'charged 8 8');
+      for (const other of ['b', 'aa']) assert.equal(await chargeUnder(other, request), 'unconfirmed a');
+      assert.equal((await limiter.charge(request)).epoch, 'a');
+      assert.equal(await chargeUnder('a', request), 'charged 6 6');
+    } finally {
+      await direct.set(EPOCH_KEY, 'now');
+    }
+  });
+
+  it('requests that arrive together are charged in one command, in the order of their arrival', async () => {
+    const { charges, commands } = await chargeTogether(Array<QuotaRequest>(5).fill(requestOf(newDeveloper(), 3, 10)));
+    assert.deepEqual(charges, ['charged 2 9', 'charged 1 8', 'charged 0 7', 'refused 0 7', 'refused 0 7']);
+    assert.equal(commands, 1);
+    const many = await chargeTogether(Array.from({ length: 3 * BATCH }, () => requestOf(newDeveloper(), 1, 1)));
+    assert.deepEqual([new Set(many.charges), many.commands], [new Set(['charged 0 0']), 3]);
+  });
+
+  it('requests of one command are decided as if each had its own', async () => {
+    const request = fc.record({
+      developer: fc.nat(2),
+      perMinute: fc.integer({ min: 1, max: 4 }),
+      perDay: fc.integer({ min: 1, max: 4 }),
+      plan: fc.constantFrom('one', 'two'),
+      epoch: fc.constantFrom('now', 'then', undefined),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { maxLength: 20 }), async (requests) => {
+        const decide = (by: RedisLimiter): Promise<string[]> => {
+          const ids = [0, 1, 2].map(newDeveloper);
+          return Promise.all(
+            requests.map(({ developer, perMinute, perDay, plan, epoch }) =>
+              chargeUnder(epoch, requestOf(ids[developer] ?? 0, perMinute, perDay, plan), by),
+            ),
+          );
+        };
+        assert.deepEqual(await decide(limiter), await decide(new RedisLimiter(link, 1)));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('requests are charged exactly up to the quota, in whatever order commands of several servers arrive and are answered', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler({ act: (step) => step().then(() => setImmediate()) }),
+        fc.array(fc.record({ server: fc.nat(2), developer: fc.nat(1) }), { minLength: 4, maxLength: 16 }),
+        async (scheduler, requests) => {
+          const pass = (): Promise<void> => scheduler.schedule(Promise.resolve());
+          const servers = [0, 1, 2].map(() => {
+            const run = async (command: Parameters<typeof link.run>[0]): Promise<unknown> => {
+              await pass();
+              const answer = await link.run(command);
+              await pass();
+              return answer;
+            };
+            return new RedisLimiter({ client: link.client, run } as unknown as RedisLink);
+          });
+          const ids = [newDeveloper(), newDeveloper()];
+          const limits = [3, 5];
+          const outcomes: string[][] = [[], []];
+          await scheduler.waitFor(
+            Promise.all(
+              requests.map(async ({ server: place, developer }) => {
+                await pass();
+                const request = requestOf(ids[developer] ?? 0, limits[developer] ?? 0, 100);
+                outcomes[developer]?.push(await chargeUnder('now', request, servers[place]));
+              }),
+            ),
+          );
+          for (const [developer, limit] of limits.entries()) {
+            const asked = requests.filter((request) => request.developer === developer).length;
+            const expected = Array.from({ length: asked }, (_, i) =>
+              i < limit ? `charged ${limit - 1 - i} ${99 - i}` : `refused 0 ${100 - limit}`,
+            );
+            assert.deepEqual(outcomes[developer]?.toSorted(), expected.toSorted());
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it('all keys in Redis are in one slot of a cluster, and the script is sent again if Redis has lost it', async () => {
+    const keys = await direct.keys('*');
+    assert.ok(keys.length > 5);
+    for (const key of keys) assert.match(key, /^\{catalog\}:[a-z]+/);
+    await direct.script('FLUSH');
+    assert.equal(await charge(requestOf(newDeveloper(), 5, 5)), 'charged 4 4');
+    assert.deepEqual(events, []);
+  });
+
+  const OUTAGES: Readonly<Record<string, readonly [strike: () => unknown, mend: () => unknown]>> = {
+    frozen: [() => server.pause(), () => server.resume()],
+    'a replica': [() => direct.replicaof('127.0.0.1', 1), () => direct.replicaof('NO', 'ONE')],
+  };
+  for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
+    it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
+      const request = requestOf(newDeveloper(), 10, 100);
+      events.length = 0;
+      await charge(request);
+      await strike();
+      const charges = await Promise.all(Array.from({ length: 30 }, () => limiter.charge(request)));
+      assert.equal(charges.filter(({ kind }) => kind === 'charged').length, 10);
+      assert.ok(charges.every(({ epoch }) => epoch === undefined));
+      assert.equal(await chargeUnder('now', request), 'unconfirmed undefined');
+      assert.deepEqual([link.isUp, events], [false, ['lost']]);
+      await mend();
+      await eventually('Redis is back', () => link.isUp);
+      assert.deepEqual(events, ['lost', 'up']);
+      const { quotas } = await limiter.charge(request);
+      // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
+      assert.ok(Number(quotas[1]?.remaining) <= 98);
+      const counted = Number(await direct.get(`{catalog}:count:day:${request.developerId}:p`));
+      assert.equal(quotas[1]?.remaining, 100 - counted);
+    });
+  }
+});

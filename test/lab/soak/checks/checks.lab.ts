@@ -9,59 +9,31 @@ import { keysCheck } from './keys.js';
 import { limitsCheck } from './limits.js';
 import { mirrorsCheck } from './mirrors.js';
 
-type Times = readonly [start: number, end: number];
-
-const call = ([start, end]: Times, status: number, more: Partial<Call> = {}): Call => ({
-  kind: 'call',
-  key: 'svc_a',
-  developer: 1,
-  plan: 'unlimited',
-  path: '/api/v1/me',
-  status,
-  start,
-  end,
+const call = (start: number, end: number, status: number, more: Partial<Call> = {}): Call => ({
+  ...{ kind: 'call', key: 'svc_a', developer: 1, plan: 'unlimited', path: '/api/v1/me', status, start, end },
   ...more,
 });
 
-const key = (act: KeyChange['act'], [start, end]: Times, outcome: KeyChange['outcome'] = 'immediate'): KeyChange => ({
-  kind: 'key',
-  act,
-  key: 'svc_a',
-  developer: 1,
-  outcome,
-  start,
-  end,
-});
+const key = (act: KeyChange['act'], start: number, outcome: KeyChange['outcome'] = 'immediate'): KeyChange => {
+  return { kind: 'key', act, key: 'svc_a', developer: 1, outcome, start, end: start + 10 };
+};
 
-const developer = (act: DeveloperChange['act'], [start, end]: Times): DeveloperChange => ({
-  kind: 'developer',
-  act,
-  developer: 1,
-  outcome: 'immediate',
-  start,
-  end,
-});
+const developer = (act: DeveloperChange['act'], start: number): DeveloperChange => {
+  return { kind: 'developer', act, developer: 1, outcome: 'immediate', start, end: start + 10 };
+};
 
 const mirror = (step: MirrorStep['step']): MirrorStep => ({ kind: 'mirror', mirror: 'm', step, start: 0, end: 0 });
 
-const title = (id: string, second: number): Title => ({
-  svc_id: id,
-  media_type: 'movie',
-  title: 'T',
-  updated_at: toRfc3339(toMicros(second)),
-  has_bundles: false,
-});
+const title = (id: string, second: number): Title => {
+  const stamp = toRfc3339(toMicros(second));
+  return { svc_id: id, media_type: 'movie', title: 'T', updated_at: stamp, has_bundles: false };
+};
 
 const receive = (...entries: Title[]): MirrorStep => mirror({ did: 'receive', entries });
-
 const catalogue = (...titles: Title[]): HistoryEvent => ({ kind: 'catalogue', titles, start: 0, end: 0 });
-
-const commit = ({ svc_id: id, updated_at: stamp }: Title): HistoryEvent => ({
-  kind: 'commit',
-  titles: [[id, stamp]],
-  start: 0,
-  end: 1,
-});
+const commit = ({ svc_id: id, updated_at: stamp }: Title): HistoryEvent => {
+  return { kind: 'commit', titles: [[id, stamp]], start: 0, end: 1 };
+};
 
 const BEGIN = mirror({ did: 'begin', since: 5 });
 const [A, B, NEW_A] = [title('a', 10), title('b', 11), title('a', 12)] as const;
@@ -69,103 +41,74 @@ const [A, B, NEW_A] = [title('a', 10), title('b', 11), title('a', 12)] as const;
 const PLAN: HistoryEvent = { kind: 'plan', plan: 'limited', perMinute: 2, start: 0, end: 0 };
 
 /** A served call of a key with a limit. @param resetSeconds - until the end of its minute */
-const counted = (time: number, resetSeconds: number): Call =>
-  call([time, time + 1], 200, { plan: 'limited', resetSeconds });
+const counted = (time: number, resetSeconds: number, status = 200): Call =>
+  call(time, time + 1, status, { plan: 'limited', resetSeconds });
 
-const change = (part: string, state: 'lost' | 'back', time: number, pid = 7): HistoryEvent => ({
-  kind: 'change',
-  pid,
-  part,
-  state,
-  start: time,
-  end: time,
-});
+const change = (part: string, state: 'lost' | 'back', time: number): HistoryEvent => {
+  return { kind: 'change', pid: 7, part, state, start: time, end: time };
+};
 
 const FAULT: FaultRecord = {
-  kind: 'fault',
-  name: 'PostgreSQL restarts',
-  allows: ['unavailable'],
-  boundMs: 5_000,
-  forgetsCounts: false,
-  start: 10_000,
-  end: 12_000,
+  ...{ kind: 'fault', name: 'PostgreSQL restarts', allows: ['unavailable'], boundMs: 5_000, forgetsCounts: false },
+  ...{ start: 10_000, end: 12_000 },
 };
 
 /** Half an hour of samples. */
 const samples = (figure: string, value: (minute: number) => number): HistoryEvent[] =>
-  Array.from({ length: 180 }, (_, i) => ({
-    kind: 'sample',
-    subject: 'server',
-    figures: { [figure]: value(i / 6) },
-    start: i * 10_000,
-    end: i * 10_000,
-  }));
+  Array.from({ length: 180 }, (_, i) => {
+    const at = { start: i * 10_000, end: i * 10_000 };
+    return { kind: 'sample', subject: 'server', figures: { [figure]: value(i / 6) }, ...at };
+  });
 
 /** Something that has gone wrong in a service like this one, the history that it leaves, and what the check says. */
 type Bug = readonly [what: string, history: readonly HistoryEvent[], says: RegExp];
 
-const TABLE: readonly {
-  readonly check: Check;
-  readonly fine: readonly HistoryEvent[];
-  readonly bugs: readonly Bug[];
-}[] = [
-  {
-    check: keysCheck,
-    fine: [
-      key('create', [0, 10]),
-      call([11, 12], 200),
+const TABLE: readonly (readonly [Check, fine: readonly HistoryEvent[], bugs: readonly Bug[]])[] = [
+  [
+    keysCheck,
+    [
+      key('create', 0),
+      call(11, 12, 200),
       // Both answers are right while a change is being made.
-      call([19, 40], 200),
-      key('end', [20, 30], 'unknown'),
-      call([31, 32], 401),
-      call([33, 34], 200),
-      key('end', [40, 50], 'within moments'),
-      call([51, 2_000], 200),
-      call([2_600, 2_601], 401),
+      call(19, 40, 200),
+      key('end', 20, 'unknown'),
+      call(31, 32, 401),
+      call(33, 34, 200),
+      key('end', 40, 'within moments'),
+      call(51, 2_000, 200),
+      call(2_600, 2_601, 401),
     ],
-    bugs: [
+    [
+      ['a cached caller that outlives its key', [key('create', 0), key('end', 20), call(31, 32, 200)], /had ended/],
+      ['304 before the key is checked', [key('create', 0), key('end', 20), call(31, 32, 304)], /was accepted \(304\)/],
       [
-        'a cached caller that outlives its key',
-        [key('create', [0, 10]), key('end', [20, 30]), call([31, 32], 200)],
-        /at 0\.03 s was accepted \(200\), but its key svc_a had ended/,
-      ],
-      [
-        'an unmodified page that is answered before the key is checked',
-        [key('create', [0, 10]), key('end', [20, 30]), call([31, 32], 304)],
-        /was accepted \(304\)/,
-      ],
-      [
-        'a revocation that is announced too late after a failed epoch',
-        [key('create', [0, 10]), key('end', [20, 30], 'within moments'), call([2_531, 2_532], 200)],
+        'a revocation that is announced too late',
+        [key('create', 0), key('end', 20, 'within moments'), call(2_531, 2_532, 200)],
         /was accepted/,
       ],
-      [
-        'a suspension of one key only',
-        [key('create', [0, 10]), developer('suspend', [20, 30]), call([31, 32], 200)],
-        /was accepted/,
-      ],
+      ['a suspension that is ignored', [key('create', 0), developer('suspend', 20), call(31, 32, 200)], /was accepted/],
       [
         'a reinstatement that only some servers apply',
-        [key('create', [0, 10]), developer('suspend', [20, 30]), developer('reinstate', [40, 50]), call([51, 52], 401)],
+        [key('create', 0), developer('suspend', 20), developer('reinstate', 40), call(51, 52, 401)],
         /was refused \(401\), but its key svc_a was active/,
       ],
-      ['an outage taken for a wrong key', [key('create', [0, 10]), FAULT, call([10_500, 10_600], 401)], /was refused/],
+      ['an outage taken for a wrong key', [key('create', 0), FAULT, call(10_500, 10_600, 401)], /was refused/],
     ],
-  },
-  {
-    check: mirrorsCheck,
-    fine: [
+  ],
+  [
+    mirrorsCheck,
+    // It was killed before it saved the position after B.
+    [
       BEGIN,
       commit(A),
       receive(A),
       commit(B),
       receive(B),
-      // It was killed before it saved the position after B.
       mirror({ did: 'resume', since: 10 }),
       receive(B, NEW_A),
       catalogue(NEW_A, B),
     ],
-    bugs: [
+    [
       ['an entry that is committed late', [BEGIN, receive(B), catalogue(A, B)], /lacks the newest version .* a of/],
       ['an old version that stays', [BEGIN, receive(A, B), catalogue(NEW_A, B)], /lacks .* has that of/],
       ['a last page that repeats', [BEGIN, receive(A), receive(A), catalogue(A)], /came twice/],
@@ -179,112 +122,77 @@ const TABLE: readonly {
       ['a reported commit that a restart loses', [BEGIN, commit(A), catalogue()], /lost a committed version of a/],
       ['a follower that gives up', [BEGIN, mirror({ did: 'fail', why: 'exit code 1' })], /exit code 1/],
     ],
-  },
-  {
-    check: limitsCheck,
-    fine: [
-      PLAN,
-      counted(0, 60),
-      counted(30_000, 31),
-      counted(61_000, 60),
+  ],
+  [
+    limitsCheck,
+    [
+      ...[PLAN, counted(0, 60), counted(30_000, 31), counted(61_000, 60)],
       // A process counts by itself while Redis is down.
-      change('redis', 'lost', 70_000),
-      counted(71_000, 60),
-      counted(72_000, 59),
-      change('redis', 'back', 75_000),
-      counted(76_000, 45),
+      ...[change('redis', 'lost', 70_000), counted(71_000, 60), counted(72_000, 59)],
+      ...[change('redis', 'back', 75_000), counted(76_000, 45)],
     ],
-    bugs: [
+    [
       [
-        'two servers that count separately',
+        'two servers that count apart',
         [PLAN, counted(0, 60), counted(1, 60), counted(2, 60)],
-        /Developer 1 on plan limited got 3 calls in the minute to 59\.50 s, with a limit of 2 and 0 counts begun anew/,
+        /got 3 calls in the minute/,
       ],
-      [
-        'a limit that allows one call too many, of which one is answered with 304',
-        [PLAN, counted(0, 60), { ...counted(1, 60), status: 304 }, counted(2, 60)],
-        /got 3 calls/,
-      ],
-      [
-        'an answer without the state of its limits',
-        [PLAN, call([0, 1], 200, { plan: 'limited' })],
-        /at 0\.00 s was served without its limits/,
-      ],
-      [
-        'a counter that ends before its minute',
-        [PLAN, counted(0, 60), counted(1, 60), counted(20_000, 60)],
-        /got a new minute before the one to 59\.50 s was over/,
-      ],
+      ['304 that is not charged', [PLAN, counted(0, 60), counted(1, 60, 304), counted(2, 60)], /got 3 calls/],
+      ['no state of the limits', [PLAN, call(0, 1, 200, { plan: 'limited' })], /was served without its limits/],
+      ['a counter that ends early', [PLAN, counted(0, 60), counted(1, 60), counted(20_000, 60)], /a new minute before/],
       [
         'a process that begins anew with each request while Redis is down',
-        [
-          PLAN,
-          counted(0, 60),
-          counted(1, 60),
-          change('redis', 'lost', 10),
-          ...[20, 21, 22, 23].map((time) => counted(time, 60)),
-        ],
-        /got 6 calls .* 1 counts begun anew/,
+        [PLAN, change('redis', 'lost', 10), ...[0, 1, 20, 21, 22].map((time) => counted(time, 60))],
+        /got 5 calls .* 1 counts begun anew/,
       ],
     ],
-  },
-  {
-    check: healingCheck,
-    fine: [
-      call([9_900, 10_100], 503),
-      FAULT,
-      change('database', 'lost', 10_100),
-      change('database', 'back', 12_500),
-      call([13_000, 13_900], 503),
-      call([14_000, 14_001], 200),
-      call([90_000, 90_001], 200),
+  ],
+  [
+    healingCheck,
+    [
+      ...[call(9_900, 10_100, 503), FAULT, change('database', 'lost', 10_100), change('database', 'back', 12_500)],
+      ...[call(13_000, 13_900, 503), call(14_000, 14_001, 200), call(90_000, 90_001, 200)],
     ],
-    bugs: [
+    [
       [
         'a pool that keeps dead connections',
-        [FAULT, ...[17_100, 18_000, 19_000, 20_000].map((time) => call([time, time + 1], 503))],
+        [FAULT, ...[17_100, 18_000, 19_000, 20_000].map((time) => call(time, time + 1, 503))],
         /at 17\.10 s got 503 outside of faults/,
       ],
-      ['a server error during an outage', [FAULT, call([10_500, 10_501], 500)], /at 10\.50 s got 500\./],
-      ['a connection that is cut', [FAULT, call([10_500, 10_501], 0)], /got no whole answer outside of faults/],
+      ['a server error during an outage', [FAULT, call(10_500, 10_501, 500)], /at 10\.50 s got 500\./],
+      ['a connection that is cut', [FAULT, call(10_500, 10_501, 0)], /got no whole answer outside of faults/],
       [
         'a dependency that is not tried again',
-        [FAULT, change('announcements', 'lost', 10_100), call([20_000, 20_001], 200)],
-        /Process 7 lost announcements at 10\.10 s and did not have it back by 17\.00 s \(PostgreSQL restarts\)/,
+        [FAULT, change('announcements', 'lost', 10_100), call(20_000, 20_001, 200)],
+        /lost announcements at 10\.10 s and did not have it back by 17\.00 s \(PostgreSQL restarts\)/,
       ],
     ],
-  },
-  {
-    check: flatCheck,
-    fine: [
+  ],
+  [
+    flatCheck,
+    [
       ...samples('memory, MiB', (minute) => (minute < 2 ? 60 + 20 * minute : 100 + (minute % 5))),
       ...samples('descriptors', (minute) => (minute > 10 && minute < 12 ? 90 : 40)),
     ],
-    bugs: [
-      [
-        'a record kept of each request',
-        samples('memory, MiB', (minute) => 100 + minute),
-        /memory, MiB of server grew by 27\.8 in 1670\.00 s, with a bound of 19\./,
-      ],
+    [
+      ['a record kept of each request', samples('memory, MiB', (minute) => 100 + minute), /memory, MiB of server grew/],
       ['a socket left open after each failure', samples('descriptors', (minute) => 40 + minute), /descriptors/],
-      ['a pool that replaces lost connections twice', samples('connections', (minute) => 10 + minute / 4), /conn/],
+      ['a pool that grows with each loss', samples('connections', (minute) => 10 + minute / 4), /connections/],
     ],
-  },
+  ],
 ];
 
 describe('the checks of a recorded history', () => {
-  for (const { check, fine, bugs } of TABLE) {
-    it(`no violation is found in a correct history: ${check.promise}`, () => {
+  for (const [check, fine, bugs] of TABLE) {
+    it(`what breaks a promise is found in a history, and nothing in a correct one: ${check.promise}`, () => {
       assert.deepEqual(check.judge(fine).violations, []);
-    });
-    for (const [what, history, says] of bugs) {
-      it(`${what} is found in a history`, () => {
+      for (const [what, history, says] of bugs) {
         const { violations } = check.judge(history);
         assert.ok(
           violations.some((violation) => says.test(violation)),
-          JSON.stringify(violations),
+          `${what}: ${JSON.stringify(violations)}`,
         );
-      });
-    }
+      }
+    });
   }
 });
