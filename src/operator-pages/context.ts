@@ -5,11 +5,11 @@ import type { EndChange } from '../admission/invalidate-callers.js';
 import type { Config } from '../config/settings.js';
 import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { RedisLink } from '../platform/redis/link.js';
+import type { Health } from '../platform/telemetry/health.js';
 import type { PageState } from '../site/context.js';
 import { GUIDES_PATH } from '../site/guides/guide-files.js';
 import type { StaticFiles } from '../site/delivery/static-files.js';
 import type { OperatorSession } from './sessions.js';
-import type { LastHour } from './status/last-hour.js';
 
 /** The parts that the operator pages are made from. */
 export interface OperatorParts {
@@ -22,8 +22,11 @@ export interface OperatorParts {
   readonly redis: RedisLink | undefined;
   /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
   readonly beginChange: () => EndChange;
-  /** What all processes of this server have counted. */
-  readonly lastHour: LastHour;
+  /** Which components are up. */
+  readonly health: Health;
+  /** The version of the service. */
+  readonly version: string;
+  readonly nodeVersion: string;
   /** The addresses whose keys failed. */
   readonly failedAddresses: FailedAddresses;
   /** The origin of the operator pages. Known once the server listens. */

@@ -58,6 +58,8 @@ export interface ServiceOptions {
   readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
+  /** The version of Node.js that runs this process. */
+  readonly nodeVersion: string;
   /** Whether to bring the schema of DATABASE_URL up to date first. */
   readonly migrate: boolean;
   /** Called when the embedded PostgreSQL ends by itself. */
@@ -213,10 +215,12 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
       config,
       log,
       packageRoot,
+      nodeVersion: options.nodeVersion,
       database,
       redis: admission.redis,
       failedAddresses,
       metrics,
+      health,
       publicUrl,
       loadPages: options.loadOperatorPages,
     },

@@ -5,11 +5,11 @@ import type { Listener } from '../http/connection/server.js';
 import { OperatorError } from '../errors.js';
 import { serveMetrics } from '../http/telemetry/metrics-server.js';
 import type { FailedAddresses } from '../limits/failed-addresses.js';
-import { LastHour } from '../operator-pages/status/last-hour.js';
-import { recurring } from '../platform/async/recurring.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
+import { readVersion } from '../platform/process/package-root.js';
 import type { RedisLink } from '../platform/redis/link.js';
+import type { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
 import type * as OperatorPages from './operator-pages.js';
 
@@ -20,8 +20,6 @@ const POOL_SIZE = 2;
 const ACQUIRE_TIMEOUT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 8_000;
 
-const READING_INTERVAL_MS = 60_000;
-
 /** Loads the operator pages. */
 export type LoadOperatorPages = () => Promise<typeof OperatorPages>;
 
@@ -31,11 +29,13 @@ interface InternalServerOptions {
   readonly log: Logger;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
+  readonly nodeVersion: string;
   readonly database: ConnectedDatabase;
   readonly redis: RedisLink | undefined;
   /** The addresses whose keys failed. */
   readonly failedAddresses: FailedAddresses;
   readonly metrics: Metrics;
+  readonly health: Health;
   /** Undefined for a server without operator pages. */
   readonly loadPages: LoadOperatorPages | undefined;
   /** The origin of the public pages, once their server listens. */
@@ -75,11 +75,7 @@ function openOperatorPages(
   options: InternalServerOptions & { readonly loadPages: LoadOperatorPages; readonly url: () => string },
   opened: CloseStack,
 ): Listener {
-  const { log, packageRoot, database, redis, metrics, loadPages } = options;
-  const lastHour = new LastHour(metrics);
-  const keep = (): Promise<void> =>
-    lastHour.keep().catch((err: unknown) => log.warn({ err }, 'the metrics of this minute could not be read'));
-  opened.add(recurring(keep, READING_INTERVAL_MS), (it) => it.stop());
+  const { log, packageRoot, database, redis, loadPages } = options;
   const db = opened.add(
     database.openPool({
       applicationName: 'catalog operator pages',
@@ -92,8 +88,15 @@ function openOperatorPages(
 
   async function load(): Promise<Listener> {
     const { createOperatorPages, readStaticFiles } = await loadPages();
-    const parts = { ...options, files: await readStaticFiles(packageRoot), db, lastHour };
-    return createOperatorPages({ ...parts, beginChange: () => beginChange(announceIn(redis), database.fence) });
+    const files = await readStaticFiles(packageRoot);
+    const version = await readVersion(packageRoot);
+    return createOperatorPages({
+      ...options,
+      files,
+      version,
+      db,
+      beginChange: () => beginChange(announceIn(redis), database.fence),
+    });
   }
 
   let loaded: Promise<Listener> | undefined;

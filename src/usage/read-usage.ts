@@ -54,6 +54,9 @@ export interface RecentUsage {
 /** The first hour of a range, by the database's clock. A day of UTC always has 24 hours. */
 const FIRST_HOUR = `date_trunc(:unit, now(), 'UTC') - make_interval(hours => :hours * (:buckets - 1))`;
 
+/** The hours of the keys of all developers. */
+const ALL_HOURS = `from api_key_usage u where u.hour >= ${FIRST_HOUR}`;
+
 /** The hours of a developer's keys. */
 const HOURS = `
   from api_keys k
@@ -63,21 +66,21 @@ const HOURS = `
 
 const COUNTS = `sum(u.served)::bigint as served, sum(u.refused)::bigint as refused, sum(u.failed)::bigint as failed`;
 
+const overTime = (hours: string): string => `
+  with used as (select date_trunc(:unit, u.hour, 'UTC') as start, ${COUNTS} ${hours} group by 1)
+  select start, coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+    from generate_series(${FIRST_HOUR}, now(), make_interval(hours => :hours)) as shown (start)
+    left join used using (start)
+   order by start`;
+
 /** @returns the total of each hour or day of a range, oldest first, of all servers as of their last flush */
-export async function readUsageOverTime(
-  db: Knex,
-  owner: UsageOwner,
-  range: UsageRange,
-): Promise<readonly UsageBucket[]> {
-  return read<UsageBucket>(
-    db,
-    `with used as (select date_trunc(:unit, u.hour, 'UTC') as start, ${COUNTS} ${HOURS} group by 1)
-     select start, coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
-       from generate_series(${FIRST_HOUR}, now(), make_interval(hours => :hours)) as shown (start)
-       left join used using (start)
-      order by start`,
-    { ...owner, ...USAGE_RANGES[range] },
-  );
+export function readUsageOverTime(db: Knex, owner: UsageOwner, range: UsageRange): Promise<readonly UsageBucket[]> {
+  return read<UsageBucket>(db, overTime(HOURS), { ...owner, ...USAGE_RANGES[range] });
+}
+
+/** @returns the same of the keys of all developers */
+export function readAllUsageOverTime(db: Knex, range: UsageRange): Promise<readonly UsageBucket[]> {
+  return read<UsageBucket>(db, overTime(ALL_HOURS), USAGE_RANGES[range]);
 }
 
 /** @returns a slice of the totals of the keys used in a range, the most used first */
@@ -137,7 +140,11 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
   return { today: counts, refusedLately, refusedBefore };
 }
 
-async function read<T>(db: Knex, sql: string, bindings: UsageOwner & Span & Partial<Slice>): Promise<readonly T[]> {
+async function read<T>(
+  db: Knex,
+  sql: string,
+  bindings: Partial<UsageOwner> & Span & Partial<Slice>,
+): Promise<readonly T[]> {
   const { rows } = await db.raw<{ rows: T[] }>(sql, { ...bindings, keyPrefix: bindings.keyPrefix ?? null });
   return rows;
 }

@@ -16,7 +16,11 @@ async function read(browser: Visitor, path = '/'): Promise<string> {
 }
 
 describe('the status page', () => {
-  const world = testWorld({ ownServer: true, redis: true, service: { settings: { ...settings, ...PRODUCT_BOUNDS } } });
+  const world = testWorld({
+    ownServer: true,
+    redis: true,
+    service: { settings: { ...settings, ...PRODUCT_BOUNDS }, flushIntervalMs: 50 },
+  });
   let operator: Visitor;
 
   before(async () => {
@@ -43,13 +47,16 @@ describe('the status page', () => {
     }
   });
 
-  it('it counts the calls since the start by operation, and what was refused', async () => {
+  it('it shows the requests of the last 24 hours by hour, over all servers', async () => {
+    const other = await world.startService({ flushIntervalMs: 50 });
     const { key } = await world.newKey({ planId: 'free' });
-    const headers = { 'x-api-key': key };
-    for (let call = 0; call < 61; call += 1) await world.service.get('/api/v1/stats', { headers });
-    const text = await read(operator);
-    assert.match(text, / Requests 61 Refused by a limit 1 Failed 0 99th percentile \d/);
-    assert.match(text, / getStats 60 0 0 \d+(?:\.\d)? ms /);
+    for (let call = 0; call < 61; call += 1) {
+      await (call % 2 === 0 ? world.service : other).get('/api/v1/stats', { headers: { 'x-api-key': key } });
+    }
+    await eventually('both servers have saved their counts', async () =>
+      (await read(operator)).includes(' Last 24 hours Requests 61 Served 60 Refused 1 Failed 0 '),
+    );
+    assert.match(await read(operator), / Requests by hour Hour \(UTC\) .* Total 61 60 1 0 98\.3% /);
   });
 
   it('it shows the newest entry, the writer at work and those that wait', async () => {
@@ -109,7 +116,7 @@ describe('the status page', () => {
     const text = await read(operator);
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
     assert.match(text, / Feed Unknown: PostgreSQL does not answer /);
-    assert.match(text, / Requests \d/);
+    assert.match(text, / Last 24 hours Unknown: PostgreSQL does not answer /);
   });
 });
 

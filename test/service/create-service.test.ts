@@ -73,6 +73,7 @@ describe('a service that cannot be opened', () => {
       log: createLog('silent', process.stdout),
       droppedLines: () => 0,
       packageRoot,
+      nodeVersion: process.versions.node,
       migrate: false,
     };
   }

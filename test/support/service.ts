@@ -90,6 +90,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,
+    nodeVersion: process.versions.node,
     migrate: false,
     prepare({ db }) {
       db.on('query', ({ sql, bindings }: Statement) => {

@@ -28,7 +28,7 @@ export const registerServe: RegisterCommand = (program, context) => {
 };
 
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
-  const { drains, packageRoot } = context;
+  const { drains, packageRoot, nodeVersion } = context;
   const config = context.config();
   const serverLog = await openServerLog(context);
   const { log, droppedLines } = serverLog;
@@ -47,6 +47,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       log,
       droppedLines,
       packageRoot,
+      nodeVersion,
       migrate,
       prepare,
       site: config.site ? await import('../../service/site.js') : undefined,

@@ -1,4 +1,4 @@
-import { CONSEQUENCES, type Dependency, type DependencyState } from '../../platform/telemetry/health.js';
+import { OUTAGES, type Dependency, type DependencyState } from '../../platform/telemetry/health.js';
 
 /** The state of the service that readiness follows from. */
 export interface Readiness {
@@ -37,7 +37,7 @@ export function reportReadiness({ isStopping, states }: Readiness): ReadinessRep
     isReady: !isStopping && !lost.includes('database'),
     reasons: [
       ...(isStopping ? [SHUTTING_DOWN] : []),
-      ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: CONSEQUENCES[dependency] })),
+      ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: OUTAGES[dependency].consequence })),
     ],
     checks: Object.fromEntries(states),
   };

@@ -4,6 +4,7 @@ import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import { readMigrations } from '../../platform/postgres/migrations.js';
 import { ifAvailable, type RedisLink } from '../../platform/redis/link.js';
 import { toRfc3339 } from '../../platform/time/micros.js';
+import { readAllUsageOverTime, type UsageBucket } from '../../usage/read-usage.js';
 import type { Knex } from 'knex';
 
 /** Facts about the database server, its schema and the feed. */
@@ -23,8 +24,8 @@ export interface DatabaseFacts {
 }
 
 /** @returns undefined while the database does not answer */
-export async function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undefined> {
-  try {
+export function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undefined> {
+  return unlessUnavailable(async () => {
     const [server, migrations, feed, writers] = await Promise.all([
       db.raw<{ rows: { server_version: string }[] }>('show server_version'),
       readMigrations(db),
@@ -43,6 +44,17 @@ export async function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undef
       },
       writers,
     };
+  });
+}
+
+/** @returns the requests of the last 24 hours by hour; undefined while the database does not answer */
+export function readTraffic(db: Knex): Promise<readonly UsageBucket[] | undefined> {
+  return unlessUnavailable(() => readAllUsageOverTime(db, '24h'));
+}
+
+async function unlessUnavailable<Value>(read: () => Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await read();
   } catch (error) {
     if (isDatabaseUnavailable(error)) return undefined;
     throw error;

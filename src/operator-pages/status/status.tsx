@@ -1,29 +1,31 @@
 import type { VNode } from 'preact';
-import { Badge, Fact, Notice, Stat, Table } from '../../site/layout/components.js';
+import { Badge, Fact, Notice, Table } from '../../site/layout/components.js';
 import { formatNumber, RelativeTime, Time } from '../../site/layout/values.js';
+import type { ComponentState } from '../../platform/telemetry/health.js';
 import type { PageRouter } from '../../site/context.js';
+import { sumOf } from '../../site/settings/usage/counts.js';
+import { Outcomes } from '../../site/settings/usage/outcomes.js';
+import { UsageOverTime } from '../../site/settings/usage/over-time.js';
+import type { UsageBucket } from '../../usage/read-usage.js';
 import { guidesUrl, type OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import type { OperatorGuard } from '../sign-in.js';
 import { componentReader, type Component } from './components.js';
 import { readNewestCopy, type NewestCopy } from './newest-copy.js';
 import { openPublishedFolder } from '../../copies/published.js';
-import { readDatabaseFacts, readRedisVersion, type DatabaseFacts } from './facts.js';
-import type { LatestTraffic, Traffic } from './last-hour.js';
+import { readDatabaseFacts, readRedisVersion, readTraffic, type DatabaseFacts } from './facts.js';
 
-/** Adds the first page: whether everything works, what the last hour was like, and what runs here. */
+/** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
 export function addStatus(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
-  const { config, db, redis, lastHour, log } = parts;
-  const readComponents = componentReader(config, lastHour);
+  const { config, db, redis, health, version, nodeVersion } = parts;
+  const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
   router.get(
     '/',
     requireOperator(async (ctx) => {
       const [traffic, facts, redisVersion, copy] = await Promise.all([
-        lastHour.latest().catch((error: unknown): undefined => {
-          log.error({ err: error }, 'metrics could not be read');
-        }),
+        readTraffic(db),
         readDatabaseFacts(db),
         readRedisVersion(redis),
         copies && readNewestCopy(copies),
@@ -34,19 +36,15 @@ export function addStatus(router: PageRouter, parts: OperatorParts, requireOpera
         ctx,
         { title: 'Status', tab: 'status' },
         <>
-          <Summary components={components} facts={facts} traffic={traffic} />
+          <Summary components={components} facts={facts} />
           <Components components={components} guides={guides} />
-          {traffic === undefined ? (
-            <Notice tone="danger">The metrics could not be read. The log has the reason.</Notice>
-          ) : (
-            <LatestHour traffic={traffic} />
-          )}
+          <LatestTraffic hours={traffic} guides={guides} />
           <Feed facts={facts} copy={copy} />
           <section>
             <h2 id="versions">Versions</h2>
             <dl class="facts">
-              <Fact name="Service">{traffic?.versions.service ?? <Unknown subject="the service" />}</Fact>
-              <Fact name="Node.js">{traffic?.versions.node ?? <Unknown subject="the service" />}</Fact>
+              <Fact name="Service">{version}</Fact>
+              <Fact name="Node.js">{nodeVersion}</Fact>
               <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
               {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
               <Fact name="Migrations">
@@ -68,22 +66,19 @@ function Unknown({ subject }: { readonly subject: string }): VNode {
 interface SummaryProps {
   readonly components: readonly Component[];
   readonly facts: DatabaseFacts | undefined;
-  readonly traffic: LatestTraffic | undefined;
 }
 
 /** What needs attention, first of all. */
-function Summary({ components, facts, traffic }: SummaryProps): VNode {
+function Summary({ components, facts }: SummaryProps): VNode {
   const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
   const pending = facts?.migrations.pending.length ?? 0;
-  if (lost.length === 0 && pending === 0 && facts !== undefined && traffic !== undefined)
-    return <Notice tone="ok">Everything works.</Notice>;
+  if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
   return (
     <Notice tone="danger">
       {lost.length > 0 && (
         <strong>{`${lost.join(', ')} ${/,|notifications$/.test(lost.join()) ? 'are' : 'is'} down. `}</strong>
       )}
       {facts === undefined && 'PostgreSQL did not answer this page. '}
-      {traffic === undefined && 'The metrics could not be read. '}
       {pending > 0 && (
         <>
           {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>catalog migrate</code>.
@@ -100,7 +95,7 @@ interface ComponentsProps {
 }
 
 function Components({ components, guides }: ComponentsProps): VNode {
-  const unused = components.filter(({ isConfigured }) => !isConfigured);
+  const unused = components.filter(({ current }) => current === undefined);
   return (
     <section>
       <h2 id="components">Components</h2>
@@ -108,14 +103,12 @@ function Components({ components, guides }: ComponentsProps): VNode {
         caption="Components"
         hasCards
         columns={['Component', 'State', 'Since', 'What to do']}
-        rows={components
-          .filter(({ isConfigured }) => isConfigured)
-          .map((component) => [
-            component.name,
-            <State {...component} />,
-            component.current === undefined ? '–' : <RelativeTime at={toTime(component.current.since)} />,
-            <Advice component={component} guides={guides} />,
-          ])}
+        rows={components.flatMap((component) => {
+          const { name, current } = component;
+          if (current === undefined) return [];
+          const advice = current.state === 'up' ? 'Nothing' : <Advice component={component} guides={guides} />;
+          return [[name, <State {...current} />, <RelativeTime at={toTime(current.since)} />, advice]];
+        })}
       />
       {unused.length > 0 && (
         <p class="muted small">
@@ -133,14 +126,12 @@ function Components({ components, guides }: ComponentsProps): VNode {
   );
 }
 
-function State({ current }: Component): VNode {
-  if (current === undefined) return <Badge tone="info">Unknown</Badge>;
-  return current.state === 'up' ? <Badge tone="ok">Up</Badge> : <Badge tone="danger">Down</Badge>;
+function State({ state }: ComponentState): VNode {
+  return state === 'up' ? <Badge tone="ok">Up</Badge> : <Badge tone="danger">Down</Badge>;
 }
 
 function Advice({ component, guides }: { readonly component: Component } & Pick<ComponentsProps, 'guides'>): VNode {
-  const { current, consequence, advice, guide } = component;
-  if (current?.state !== 'lost') return <>Nothing</>;
+  const { consequence, advice, guide } = component;
   return (
     <span>
       {consequence} <strong>{advice}</strong>{' '}
@@ -149,40 +140,34 @@ function Advice({ component, guides }: { readonly component: Component } & Pick<
   );
 }
 
-function LatestHour({ traffic: { since, api, operations } }: { readonly traffic: LatestTraffic }): VNode {
+interface TrafficProps extends Pick<ComponentsProps, 'guides'> {
+  /** Undefined while the database does not answer. */
+  readonly hours: readonly UsageBucket[] | undefined;
+}
+
+function LatestTraffic({ hours, guides }: TrafficProps): VNode {
   return (
     <section>
-      <h2 id="traffic">Last hour</h2>
-      <dl class="stats">
-        <Stat name="Requests">{formatNumber(api.requests)}</Stat>
-        <Stat name="Refused by a limit">{formatNumber(api.refused)}</Stat>
-        <Stat name="Failed">{formatNumber(api.failed)}</Stat>
-        <Stat name="99th percentile">{formatSeconds(api.p99)}</Stat>
-      </dl>
-      <p class="muted small">
-        Calls of the API that this server has counted since <Time at={toTime(since)} />, those with an invalid key
-        included. Percentiles are estimated from a histogram.
-      </p>
-      {operations.size > 0 && (
-        <Table
-          caption="Requests by operation"
-          hasCards
-          columns={[
-            'Operation',
-            { label: 'Requests', numeric: true },
-            { label: 'Refused', numeric: true },
-            { label: 'Failed', numeric: true },
-            { label: 'p99', numeric: true },
-          ]}
-          rows={[...operations].map(([id, { requests, refused, failed, p99 }]: readonly [string, Traffic]) => [
-            <code>{id}</code>,
-            formatNumber(requests),
-            formatNumber(refused),
-            formatNumber(failed),
-            formatSeconds(p99),
-          ])}
-        />
+      <h2 id="traffic">Last 24 hours</h2>
+      {hours === undefined ? (
+        <p>
+          <Unknown subject="PostgreSQL" />
+        </p>
+      ) : (
+        <>
+          <Outcomes counts={sumOf(hours)} />
+          <UsageOverTime range="24h" buckets={hours} />
+        </>
       )}
+      <p class="muted small">
+        Requests with a valid key, of all servers. They are saved about every 10 seconds.{' '}
+        {guides !== undefined && (
+          <>
+            For the durations of requests, and for each server alone, use{' '}
+            <a href={`${guides}/operators/monitor#the-dashboard`}>the dashboard</a>.
+          </>
+        )}
+      </p>
     </section>
   );
 }
@@ -253,13 +238,6 @@ function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
       {pending.length === 0 ? 'None is pending.' : `Pending: ${pending.join(', ')}.`}
     </>
   );
-}
-
-/** @returns a duration as people read it, such as `12 ms`; a dash for none */
-function formatSeconds(seconds: number | undefined): string {
-  if (seconds === undefined) return '–';
-  const milliseconds = seconds * 1_000;
-  return milliseconds < 10 ? `${milliseconds.toFixed(1)}\u00a0ms` : `${formatNumber(Math.round(milliseconds))}\u00a0ms`;
 }
 
 /** @param at - in milliseconds since 1970 @returns the same in RFC 3339 and UTC */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { CONSEQUENCES } from '../../../src/platform/telemetry/health.js';
+import { OUTAGES } from '../../../src/platform/telemetry/health.js';
 import { startService } from '../../support/service.js';
 import { assertReadiness } from '../../support/http/readiness.js';
 import { readGuide } from '../../support/guides.js';
@@ -39,7 +39,7 @@ describe('readiness', () => {
 
   it('the guide lists every reason of /readyz', async () => {
     const guide = await readGuide('operators/monitor');
-    const codes = [...Object.keys(CONSEQUENCES).map((dependency) => `${dependency}_lost`), 'shutting_down'];
+    const codes = [...Object.keys(OUTAGES).map((dependency) => `${dependency}_lost`), 'shutting_down'];
     assert.deepEqual(
       codes.filter((code) => !guide.includes(`\`${code}\``)),
       [],

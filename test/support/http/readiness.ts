@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CONSEQUENCES, type Dependency } from '../../../src/platform/telemetry/health.js';
+import { OUTAGES, type Dependency } from '../../../src/platform/telemetry/health.js';
 import type { ServerProcess } from '../program.js';
 import { assertProblem } from '../problem.js';
 import { send } from '../request.js';
@@ -16,13 +16,13 @@ export async function assertReadiness(
   lost: readonly Dependency[],
 ): Promise<void> {
   const reply = await send(url, '/readyz');
-  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: CONSEQUENCES[dependency] }));
+  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: OUTAGES[dependency].consequence }));
   const checks = Object.fromEntries(
     dependencies.map((dependency) => [dependency, lost.includes(dependency) ? 'lost' : 'up']),
   );
   if (lost.includes('database')) {
     assertProblem(reply, 'service_unavailable', {
-      detail: lost.map((dependency) => CONSEQUENCES[dependency]).join(' '),
+      detail: lost.map((dependency) => OUTAGES[dependency].consequence).join(' '),
       members: { reasons, checks },
       headers: { 'retry-after': '2' },
     });

@@ -10,7 +10,6 @@ import {
   type UsageBucket,
   type UsageRange,
 } from '../../../usage/read-usage.js';
-import type { UsageCounts } from '../../../usage/write-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Stat, Table } from '../../layout/components.js';
 import { formatNumber, UserText } from '../../layout/values.js';
@@ -19,8 +18,8 @@ import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
 import { KeyName } from '../key-name.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
-import { UsageCharts } from './chart.js';
-import { bucketName, successRate, sumOf, total } from './counts.js';
+import { successRate, sumOf, total } from './counts.js';
+import { COUNT_COLUMNS, countCells, UsageOverTime } from './over-time.js';
 import { Quotas, readPlanStates, type PlanState } from './quotas.js';
 
 const PATH = '/settings/usage';
@@ -95,7 +94,6 @@ interface UsageProps {
 
 function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode {
   const key = keys.chosen?.prefix;
-  const { unit } = USAGE_RANGES[range];
   const counts = sumOf(buckets);
   return (
     <>
@@ -145,23 +143,7 @@ function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode 
           </p>
         ) : (
           <>
-            <UsageCharts range={range} buckets={buckets} />
-            <details class="fold">
-              <summary>
-                <h3>Numbers by {unit}</h3>
-              </summary>
-              <Table
-                caption={`Requests by ${unit}`}
-                columns={[unit === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', ...COUNT_COLUMNS]}
-                rows={buckets
-                  .toReversed()
-                  .map((bucket) => [
-                    <span class="nowrap">{bucketName(bucket.start, range)}</span>,
-                    ...countCells(bucket),
-                  ])}
-                totals={['Total', ...countCells(counts)]}
-              />
-            </details>
+            <UsageOverTime range={range} buckets={buckets} />
             <h3>By key</h3>
             <Table
               caption="Requests by key"
@@ -186,13 +168,4 @@ function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode 
       </section>
     </>
   );
-}
-
-const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
-  label,
-  numeric: true as const,
-}));
-
-function countCells(counts: UsageCounts): string[] {
-  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatNumber), successRate(counts)];
 }

@@ -1,0 +1,46 @@
+import type { VNode } from 'preact';
+import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
+import type { UsageCounts } from '../../../usage/write-usage.js';
+import { Table } from '../../layout/components.js';
+import { formatNumber } from '../../layout/values.js';
+import { UsageCharts } from './chart.js';
+import { bucketName, successRate, sumOf, total } from './counts.js';
+
+/** The columns of {@link countCells}. */
+export const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
+  label,
+  numeric: true as const,
+}));
+
+export function countCells(counts: UsageCounts): string[] {
+  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatNumber), successRate(counts)];
+}
+
+/** Requests over time: a chart of each outcome, and the numbers as a table. */
+export function UsageOverTime({
+  range,
+  buckets,
+}: {
+  readonly range: UsageRange;
+  readonly buckets: readonly UsageBucket[];
+}): VNode {
+  const { unit } = USAGE_RANGES[range];
+  return (
+    <>
+      <UsageCharts range={range} buckets={buckets} />
+      <details class="fold">
+        <summary>
+          <h3>Numbers by {unit}</h3>
+        </summary>
+        <Table
+          caption={`Requests by ${unit}`}
+          columns={[unit === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', ...COUNT_COLUMNS]}
+          rows={buckets
+            .toReversed()
+            .map((bucket) => [<span class="nowrap">{bucketName(bucket.start, range)}</span>, ...countCells(bucket)])}
+          totals={['Total', ...countCells(sumOf(buckets))]}
+        />
+      </details>
+    </>
+  );
+}
