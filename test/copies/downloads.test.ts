@@ -37,7 +37,10 @@ describe('downloads of published copies', () => {
     const manifest = sampleManifest();
     const files = manifest.files.map((file) => ({ ...file, bytes: LARGE }));
     const name = files[0]?.name ?? '';
-    await writeFile(join(folder, name), Buffer.alloc(LARGE));
+    await rm(join(folder, name), { force: true });
+    await (await open(join(folder, name), 'w')).close();
+    // Of nothing but zeros, without a place on the disk.
+    await truncate(join(folder, name), LARGE);
     await writeFile(join(folder, 'manifest.json'), formatManifest({ ...manifest, files }));
     return name;
   }
@@ -49,12 +52,13 @@ describe('downloads of published copies', () => {
   it('a file that disappears while it is read is still sent whole, and one that is cut short ends the connection', async () => {
     const large = await publish();
     const path = join(folder, large);
-    const whole = fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
-    const response = await whole;
+    const begun = (): Promise<Response> =>
+      fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
+    const whole = await begun();
     await rm(path);
-    assert.equal((await response.arrayBuffer()).byteLength, LARGE);
+    assert.equal((await whole.arrayBuffer()).byteLength, LARGE);
     await publish();
-    const cut = await fetch(`${service.url}/copies/${large}`, { headers: { authorization: `Bearer ${service.key}` } });
+    const cut = await begun();
     await truncate(path, 1024);
     await assert.rejects(cut.arrayBuffer(), /terminated/);
     assertProblem(await get(large), 'not_found', { detail: /is no longer published/ });
@@ -73,12 +77,9 @@ describe('downloads of published copies', () => {
     const closed = new Promise((resolve) => socket.once('close', resolve).once('error', () => undefined));
     await eventually('the response has begun', () => socket.readableLength > 0);
     assert.ok(process.memoryUsage().arrayBuffers - memory < LARGE / 2);
-    // Node restarts the timeout of a socket once during a write.
-    await eventually(
-      'the server has cut the connection',
+    await eventually('the server has cut the connection', () =>
       // The log has a line for a request once its connection is closed.
-      () => impatient.logged.some((line) => line.includes('"aborted":true')),
-      2 * STALLED_TIMEOUT_MS + 1_000,
+      impatient.logged.some((line) => line.includes('"aborted":true')),
     );
     socket.resume();
     await closed;
@@ -140,14 +141,12 @@ describe('downloads of published copies', () => {
   }
 
   it('a response that takes longer than its bound is cut', async () => {
-    const file = join(await temporaryFolder(), 'file');
-    const length = 32 * 1024 * 1024;
-    await writeFile(file, Buffer.alloc(length));
+    const path = join(folder, await publish());
     const downloads = createDownloads(100);
     const server = createServer((_request, res) => {
-      void open(file)
-        .then((handle) => downloads.stream({ res, state: { caller: undefined } } as never, handle, 0, length))
-        .then((stream) => pipeline(stream, res.setHeader('Content-Length', length)))
+      void open(path)
+        .then((handle) => downloads.stream({ res, state: { caller: undefined } } as never, handle, 0, LARGE))
+        .then((stream) => pipeline(stream, res.setHeader('Content-Length', LARGE)))
         .catch(() => undefined);
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -155,10 +154,8 @@ describe('downloads of published copies', () => {
     const response = await fetch(`http://127.0.0.1:${port}/`);
     const reader = response.body?.getReader();
     await reader?.read();
-    const started = performance.now();
     // A reader that does not read on sees the end once it does.
     await new Promise((resolve) => server.close(resolve));
-    assert.ok(performance.now() - started < 10_000);
     await assert.rejects(async () => {
       for (;;) if ((await reader?.read())?.done !== false) return;
     });

@@ -52,19 +52,8 @@ describe('the manifest of a published copy', () => {
       );
     }
     assert.throws(() => fileOf({ ...sampleManifest(), files: [] }, 'titles'), /has no file of titles/);
-  });
-
-  it('a manifest cannot name a file outside its folder, a hidden file or another kind of file', () => {
-    const names = [
-      '../a.ndjson.gz',
-      '/a.ndjson.gz',
-      'a/b.ndjson.gz',
-      '.a.ndjson.gz',
-      'a.ndjson.gz\n',
-      MANIFEST_NAME,
-      'A.ndjson.gz',
-    ];
-    assert.deepEqual(names.filter(isCopyFileName), []);
+    const names = ['../a.ndjson.gz', '/a.ndjson.gz', 'a/b.ndjson.gz', '.a.ndjson.gz', 'a.ndjson.gz\n', 'A.ndjson.gz'];
+    assert.deepEqual([...names, MANIFEST_NAME].filter(isCopyFileName), []);
   });
 });
 
