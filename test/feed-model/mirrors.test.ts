@@ -8,6 +8,7 @@ import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startReplica } from '../support/postgres/replica.js';
 import { testWorld, type World } from '../support/world.js';
+import { startCopyHost } from '../mirror/publishing.js';
 import { sample, SHORT, type PlanSize } from './model/plan.js';
 import { runModel, type Disturbance, type ModelCatalogue, type ModelOptions, type ModelRun } from './model/run.js';
 
@@ -23,7 +24,7 @@ function often(...actions: readonly Disturbance[]): Disturbance[] {
   return Array.from({ length: LONG }, () => actions).flat();
 }
 
-/** Servers, followers, PostgreSQL and the replica that the servers read are killed, and writers lose their connections. */
+/** Servers, a mirror, PostgreSQL and the replica that the servers read are killed, and writers lose their connections. */
 const kills: Fault = async (world) => {
   const { db, url: databaseUrl, postgres } = world;
   const { key } = await world.newKey();
@@ -36,15 +37,19 @@ const kills: Fault = async (world) => {
     { url, key, databaseUrl, db },
     {
       size: { ...SIZE, transactions: 12 * LONG, longestHoldMs: 200, cuts: true },
-      hasProgram: true,
+      copiesUrl: `${url}/copies`,
       disturbances: often(
         () => replica.pauseReplay(),
+        async (mirror) => mirror?.kill(),
+        // While it starts.
+        async (mirror) => mirror?.kill(),
         async () => {
           await server.stop('SIGKILL');
           server = await world.startServer({ ...settings, PORT: new URL(url).port });
         },
         () => replica.resumeReplay(),
-        async (program) => program?.kill(),
+        async (mirror) => mirror?.kill(),
+        async (mirror) => mirror?.check(),
         () => replica.kill(),
         async () => {
           await postgres.stop('immediate');
@@ -67,10 +72,12 @@ function wrongClock(precision: 'microseconds' | 'second', steps: fc.Arbitrary<nu
   };
 }
 
-/** Twice, the database has titles like those of a backup: some are missing, others have their first content and stamp. */
+/** Again and again, the database has titles like those of a backup: some are missing, others have their first content and stamp. */
 function lostCommits(restart: (db: Knex) => Promise<unknown>): Fault {
-  return async ({ service }) => {
-    const { db } = service;
+  return async (world) => {
+    const { db, service } = world;
+    const host = await startCopyHost();
+    world.defer(() => host.close());
     const lose = async (): Promise<void> => {
       await pastTriggers(db, 'titles', async (transaction) => {
         await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');
@@ -80,8 +87,9 @@ function lostCommits(restart: (db: Knex) => Promise<unknown>): Fault {
       });
       await repairCounts(db);
       await restart(db);
+      await host.publish(service);
     };
-    return [service, { disturbances: [lose, lose] }];
+    return [service, { copiesUrl: host.url, disturbances: often(lose, async (mirror) => mirror?.kill(), lose) }];
   };
 }
 
@@ -133,15 +141,14 @@ describe('mirrors that follow the feed', function () {
         const { violations, copies } = await run(world, lostCommits(restartFeed));
         assert.deepEqual(violations, []);
         // One that begins after the last restart is not refused.
-        for (const times of copies.slice(0, 3)) assert.ok(times === 1 || times === 2, String(copies));
+        for (const times of copies.slice(0, 3)) assert.ok(times > 0 && times <= 2 * LONG, String(copies));
       },
     );
 
     it(withSeed('mirrors keep entries that the database has lost if the feed is not restarted'), async () => {
-      const { violations, copies } = await run(
-        world,
-        lostCommits(() => Promise.resolve()),
-      );
+      const [catalogue, { disturbances = [] }] = await lostCommits(() => Promise.resolve())(world);
+      // Without `catalog mirror`, which would not end equal either.
+      const { violations, copies } = await runModel(catalogue, { seed: SEED, size: SIZE, disturbances });
       assert.ok(copies.every((times) => times === 0));
       assert.ok(violations.some(({ what }) => what === 'foreign'));
     });

@@ -1,6 +1,5 @@
 import './long.js';
 import '../feed-model/mirrors.test.js';
-import '../mirror/kills.test.js';
 import assert from 'node:assert/strict';
 import { dropLock } from '../feed-model/model/alterations.js';
 import { SHORT } from '../feed-model/model/plan.js';

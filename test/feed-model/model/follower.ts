@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { createClient, PositionRefused } from '../../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../../src/follower/follow.js';
 import { retryPolicy } from '../../../src/follower/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
+import { openTestDatabase } from '../../support/database.js';
+import { requireConsistent, requireEqual } from '../../mirror/equality.js';
 import { readCatalogue, toMicros, type Mirror } from './mirror.js';
 
 /** A service and a key for it. */
@@ -115,54 +115,46 @@ export function startFollower(
   };
 }
 
-/** `catalog follow` in a process of its own. */
-export interface ProgramFollower extends ModelFollower {
-  /** Kills the process, and starts another one with the same state file. */
+/** `catalog mirror` in a process of its own. */
+export interface ProgramMirror {
+  /** Kills the process, and starts another one. */
   kill(): Promise<void>;
+  /** Requires that the mirror equals the catalogue at its position. */
+  check(): Promise<void>;
+  /** Stops it, lets it run once more until nothing is waiting, and requires that it equals the catalogue. */
+  finish(): Promise<void>;
 }
 
-export async function startProgramFollower(
-  address: FeedAddress,
-  mirror: Mirror,
-  since: number,
-): Promise<ProgramFollower> {
-  const state = join(await temporaryFolder(), 'state.json');
+export async function startProgramMirror(
+  { url, key, db }: FeedAddress & { readonly db: Knex },
+  copiesUrl: string,
+): Promise<ProgramMirror> {
+  const own = await openTestDatabase();
   const start = (...more: string[]): RunningProgram =>
-    startProgram(
-      ['follow', '--base-url', address.url, '--state', state, '--since', String(since), '--interval', '0.1', ...more],
-      { CATALOG_API_KEY: address.key },
-    );
-  const apply = (stdout: string): void => {
-    // A kill may have cut the last line short; its entry comes again.
-    for (const line of stdout.split('\n').slice(0, -1))
-      mirror.entry(JSON.parse(line) as Parameters<Mirror['entry']>[0]);
-  };
+    startProgram(['mirror', '--from', url, '--copies', copiesUrl, '--interval', '0.1', ...more], {
+      CATALOG_API_KEY: key,
+      MIRROR_DATABASE_URL: own.url,
+    });
   let program = start();
   return {
-    mirror,
-    copies: 0,
     async kill() {
       program.child.kill('SIGKILL');
-      apply((await program.ended).stdout);
-      mirror.resume(await savedPosition(state, since));
+      assert.doesNotMatch((await program.ended).stderr, /catalog:/);
       program = start();
     },
+    check: async () => void (await requireConsistent(db, own.db)),
     async finish() {
-      program.child.kill('SIGTERM');
-      const stopped = await program.ended;
-      const finished = await start('--once').ended;
-      for (const outcome of [stopped, finished]) {
-        const { code, stdout, stderr } = outcome;
-        apply(stdout);
+      try {
+        program.child.kill('SIGTERM');
+        const { code, stderr } = await program.ended;
         // A process that has just started does not handle signals yet.
-        const isTooEarly = outcome === stopped && code === null && stdout === '' && stderr === '';
-        if (code !== 0 && !isTooEarly) mirror.report('failed', `exit code ${String(code)}: ${stderr}`);
+        assert.ok(code === 0 || stderr === '', stderr);
+        const finished = await start('--once').ended;
+        assert.equal(finished.code, 0, finished.stderr);
+        await requireEqual(db, own.db);
+      } finally {
+        await own.close();
       }
     },
   };
-}
-
-async function savedPosition(state: string, since: number): Promise<bigint> {
-  const text = await readFile(state, 'utf8').catch(() => JSON.stringify({ since }));
-  return toMicros((JSON.parse(text) as { since: number }).since);
 }

@@ -3,10 +3,10 @@ import { verifyCounts } from '../../../src/catalog/counts.js';
 import { eventually } from '../../support/eventually.js';
 import {
   startFollower,
-  startProgramFollower,
+  startProgramMirror,
   type FeedAddress,
   type ModelFollower,
-  type ProgramFollower,
+  type ProgramMirror,
 } from './follower.js';
 import { Mirror, readCatalogue, toMicros, type Violation } from './mirror.js';
 import { planWriters, SHARED_IDS, type PlanSize } from './plan.js';
@@ -19,15 +19,15 @@ export interface ModelCatalogue extends FeedAddress {
 }
 
 /** Something that goes wrong. */
-export type Disturbance = (program?: ProgramFollower) => Promise<unknown>;
+export type Disturbance = (program?: ProgramMirror) => Promise<unknown>;
 
 export interface ModelOptions {
   readonly seed: number;
   readonly size: PlanSize;
   /** Spread evenly over the run. */
   readonly disturbances?: readonly Disturbance[];
-  /** Whether one more follower is a process of its own, which disturbances can kill. */
-  readonly hasProgram?: boolean;
+  /** Where copies for a mirror in a process of its own are, which disturbances can kill. None by default. */
+  readonly copiesUrl?: string;
   /** Called before each transaction. */
   readonly before?: () => Promise<void>;
   /** Called after the last transaction, before followers must have everything. */
@@ -59,11 +59,9 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
 
   const follower = (name: string, since: number, pace: Parameters<typeof startFollower>[3]): ModelFollower =>
     startFollower(catalogue, new Mirror(name, toMicros(since)), since, pace);
-  const program = options.hasProgram
-    ? await startProgramFollower(catalogue, new Mirror('program', toMicros(begin)), begin)
-    : undefined;
+  const { copiesUrl } = options;
+  const program = copiesUrl === undefined ? undefined : await startProgramMirror(catalogue, copiesUrl);
   const followers: ModelFollower[] = [
-    ...(program ? [program] : []),
     follower('eager', begin, { intervalMs: 5 }),
     follower('patient, from long ago', begin - LONG_AGO, { intervalMs: 700 }),
     follower('slow', begin, { intervalMs: 50, deliverMs: 30 }),
@@ -88,7 +86,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
     }
   };
 
-  const outcomes = await Promise.allSettled([
+  const outcomes: PromiseSettledResult<unknown>[] = await Promise.allSettled([
     writers,
     disturb(),
     share(0.3).then(async () => followers.push(await startLate(catalogue, 'from the newest entry of its copy', 0))),
@@ -96,7 +94,7 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
   ]);
 
   await options.settle?.();
-  await Promise.all(followers.map((one) => one.finish()));
+  outcomes.push(...(await Promise.allSettled([program?.finish(), ...followers.map((one) => one.finish())])));
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   for (const { mirror } of followers) await mirror.compare(db);
   const { mismatches } = await verifyCounts(db);
