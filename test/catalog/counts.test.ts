@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import pg from 'pg';
 import { readCatalogCounts, repairCounts, verifyCounts, type Counts } from '../../src/catalog/counts.js';
-import { LONG } from '../support/chance.js';
 import { emptyCatalogue, writersWait } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
@@ -191,44 +189,6 @@ describe('the kept counts', () => {
     const insert = `${TITLES} ('c', 'movie', 'A', false), ('d', 'neither', 'B', false)`;
     await assert.rejects(world.db.raw(insert), { constraint: 'titles_media_type_known' });
     await assertCounts({ titles: 2, movies: 2, available_in_library: 2 });
-  });
-
-  it('counts agree with a recount after any series of writes by concurrent writers', async () => {
-    const id = fc.constantFrom('a', 'b', 'c', 'd', 'e');
-    const kind = fc.constantFrom('movie', 'series');
-    const table = fc.constantFrom('people', 'collections');
-    const write = fc.oneof(
-      fc.tuple(id, kind, fc.boolean()).map(
-        ([svcId, mediaType, available]) => `${TITLES} ('${svcId}', '${mediaType}', 'T', ${available})
-          on conflict (svc_id) do update
-            set media_type = excluded.media_type, available_in_library = excluded.available_in_library`,
-      ),
-      fc
-        .tuple(kind, fc.boolean())
-        .map(
-          ([mediaType, value]) => `update titles set available_in_library = ${value} where media_type = '${mediaType}'`,
-        ),
-      fc.constant(`update titles set media_type = case when has_bundles then 'movie' else 'series' end,
-                                     has_bundles = not has_bundles`),
-      fc
-        .tuple(table, id)
-        .map(([t, svcId]) => `insert into ${t} (svc_id, name) values ('${svcId}', 'N') on conflict do nothing`),
-      fc.tuple(table, id).map(([t, svcId]) => `delete from ${t} where svc_id = '${svcId}'`),
-    );
-    const transaction = fc.record({ writes: fc.array(write, { minLength: 1, maxLength: 4 }), commit: fc.boolean() });
-    await fc.assert(
-      fc.asyncProperty(fc.array(transaction, { minLength: 1, maxLength: 6 }), async (transactions) => {
-        await Promise.all(
-          transactions.map(async ({ writes, commit }) => {
-            const on = await world.db.transaction();
-            for (const sql of writes) await on.raw(sql);
-            await (commit ? on.commit() : on.rollback());
-          }),
-        );
-        assert.deepEqual((await verifyCounts(world.db)).mismatches, []);
-      }),
-      { numRuns: 15 * LONG },
-    );
   });
 
   it('counts are verified and repaired, together with what was left waiting', async () => {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openCopyFolder, type CopyFolder } from '../../src/copies/copy-folder.js';
 import { formatManifest, MANIFEST_NAME, type Manifest } from '../../src/copies/manifest.js';
-import { CopiesUnavailable, openPublishedFolder } from '../../src/copies/published.js';
+import { openPublishedFolder } from '../../src/copies/published.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { sampleManifest } from './sample-manifest.js';
 
@@ -69,17 +68,5 @@ describe('a folder of published copies', () => {
   it('a run refuses a folder whose newest copy has a time in the future', async () => {
     await writeFile(join(path, MANIFEST_NAME), formatManifest(manifestOf('a', new Date('2099-01-01T00:00:00Z'))));
     await assert.rejects(openCopyFolder(path, BASE_URL), /has a time in the future, 2099-.* Check the clock/);
-  });
-
-  it('a disk that hangs occupies one thread of the process, however many readers there are', async () => {
-    const pipe = join(path, MANIFEST_NAME);
-    execFileSync('mkfifo', [pipe]);
-    const folder = openPublishedFolder(path);
-    const readers = Array.from({ length: 8 }, () => assert.rejects(folder.read(), CopiesUnavailable));
-    await Promise.all(readers);
-    // It takes one of the threads that are left.
-    await readdir(path);
-    await writeFile(pipe, formatManifest(manifestOf('a')));
-    assert.equal((await folder.read())?.newest.base_url, BASE_URL);
   });
 });

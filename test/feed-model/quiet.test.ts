@@ -136,17 +136,4 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
       ['held'],
     );
   });
-
-  it('gets an error if it polls at intervals longer than the window', async () => {
-    const violations = await pass([31 * 24]);
-    assert.deepEqual(
-      violations.map(({ what }) => what),
-      // On the 31st day, and at the end, when it sends the same position again.
-      ['failed', 'failed'],
-    );
-    assert.match(
-      violations[0]?.where ?? '',
-      /^every 744 h: after 744 hours: OperatorError: The position .* has left the window/,
-    );
-  });
 });

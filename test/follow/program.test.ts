@@ -119,12 +119,6 @@ describe('catalog follow', () => {
     assert.deepEqual(await readdir(folder), ['mirror.json']);
   });
 
-  it('a follower saves its position even if nothing has changed', async () => {
-    const { code, stdout } = await run('--since', `${start}.123456`, '--once');
-    assert.deepEqual([code, stdout], [0, '']);
-    assert.deepEqual(await saved(), { version: 1, base_url: service.url, since: Number(`${start}.123456`) });
-  });
-
   it('a follower follows until a signal, then exits with code 0', async () => {
     const follower = startFollowing();
     await addTitles(service.db, 1, 'a');
@@ -263,19 +257,6 @@ describe('catalog follow', () => {
       );
     }
     assert.deepEqual(await readdir(folder), []);
-  });
-
-  it('a follower refuses a key that the service does not accept, and keeps the position', async () => {
-    const { key, prefix } = await service.newKey();
-    const follow = (): Promise<Outcome> => runCommand(args('--since', start, '--once'), { CATALOG_API_KEY: key });
-    await follow();
-    const before = await saved();
-    await service.db('api_keys').where({ prefix }).update({ revoked_at: service.db.fn.now() });
-    await assertRefused(
-      follow(),
-      /\ncatalog: The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: .*[^.]\)\. Set it to a valid key and start again; the position is kept\.\n$/,
-    );
-    assert.deepEqual(await saved(), before);
   });
 
   it('a follower refuses a state file that is damaged or of another service, and leaves it as it is', async () => {

@@ -18,45 +18,19 @@ import { testWorld } from '../support/world.js';
 import { requireEqual } from './equality.js';
 import { startCopyHost, type CopyHost } from './publishing.js';
 
-/** A service, a static host of its copies, and the database of a mirror. All are empty before each test. */
-export interface MirrorWorld {
-  readonly service: TestService;
-  readonly host: CopyHost;
-  readonly mirror: OpenTestDatabase;
-  readonly environment: Readonly<Record<string, string>>;
-  /** Moves the clocks of the service and of its database, in microseconds. */
-  readonly setClock: (ahead: bigint) => Promise<void>;
-  /** Runs the mirror, or another command about it, in this process. */
-  readonly run: (...args: string[]) => Promise<Outcome>;
-  /** The same with further settings. */
-  readonly runWith: (settings: Readonly<Record<string, string>>, ...args: string[]) => Promise<Outcome>;
-  /** Runs the mirror until it has everything. @returns what it reports */
-  readonly succeed: (...args: string[]) => Promise<string>;
-  /** Runs the mirror to its failure. @returns the reason */
-  readonly fail: (...args: string[]) => Promise<string>;
-  /** Starts the mirror in a process of its own. */
-  readonly startProcess: (...args: string[]) => RunningProgram;
-  /** Starts the mirror in this process. */
-  readonly startUnawaited: (...args: string[]) => RunningCommand;
-  /** The same, and waits until it follows. */
-  readonly start: (...args: string[]) => Promise<RunningCommand>;
-  /** Requires that the mirror has exactly the titles of the service. @returns their number */
-  readonly requireEqual: () => Promise<number>;
-  /** Whether it has. */
-  readonly isEqual: () => Promise<boolean>;
-  /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
-  readonly keep: (signal: AbortSignal, options: Partial<MirrorOptions>) => Promise<unknown>;
-  /** @returns the row with the mirror's position, if it has begun */
-  readonly state: () => Promise<unknown>;
-  /** Makes the catalogue that of a backup: titles named `later-…` are gone, and another is as it was. */
-  readonly restoreBackup: () => Promise<void>;
-}
-
-/** Opens the world by mocha's hooks. Call it first thing in `describe`. */
-export function mirrorWorld(): MirrorWorld {
+/**
+ * A service, a static host of its copies, and the database of a mirror, opened by mocha's hooks. All are empty before each
+ * test. Call it first thing in `describe`.
+ */
+export function mirrorWorld() {
   let ahead = 0n;
   const world = testWorld({ service: { now: () => systemClock() + ahead } });
-  let parts: Pick<MirrorWorld, 'service' | 'host' | 'mirror' | 'setClock'>;
+  let parts: {
+    readonly service: TestService;
+    readonly host: CopyHost;
+    readonly mirror: OpenTestDatabase;
+    readonly setClock: (ahead: bigint) => Promise<void>;
+  };
 
   before(async () => {
     const { service } = world;
@@ -86,11 +60,12 @@ export function mirrorWorld(): MirrorWorld {
     host.requests.length = 0;
   });
 
+  const environment = () => ({ CATALOG_API_KEY: parts.service.key, MIRROR_DATABASE_URL: parts.mirror.url });
   const args = (more: readonly string[]): string[] => {
     const [command, rest] = more[0] === 'verify' ? [['mirror', 'verify'], more.slice(1)] : [['mirror'], more];
     return [...command, '--from', parts.service.url, '--copies', parts.host.url, ...rest];
   };
-  const of: MirrorWorld = {
+  const of = {
     get service() {
       return parts.service;
     },
@@ -100,38 +75,48 @@ export function mirrorWorld(): MirrorWorld {
     get mirror() {
       return parts.mirror;
     },
-    get environment() {
-      return { CATALOG_API_KEY: parts.service.key, MIRROR_DATABASE_URL: parts.mirror.url };
-    },
-    setClock: (micros) => parts.setClock(micros),
-    run: (...more) => of.runWith({}, ...more),
-    runWith: (settings, ...more) => runCommand(args(more), { ...of.environment, ...settings }),
-    async succeed(...more) {
+    /** Moves the clocks of the service and of its database, in microseconds. */
+    setClock: (ahead: bigint): Promise<void> => parts.setClock(ahead),
+    /** Runs the mirror, or another command about it, in this process. */
+    run: (...more: string[]): Promise<Outcome> => of.runWith({}, ...more),
+    /** The same with further settings. */
+    runWith: (settings: Readonly<Record<string, string>>, ...more: string[]): Promise<Outcome> =>
+      runCommand(args(more), { ...environment(), ...settings }),
+    /** Runs the mirror until it has everything. @returns what it reports */
+    succeed: async (...more: string[]): Promise<string> => {
       const { code, stderr } = await of.run('--once', ...more);
       assert.equal(code, 0, stderr);
       return stderr;
     },
-    async fail(...more) {
+    /** Runs the mirror to its failure. @returns the reason */
+    fail: async (...more: string[]): Promise<string> => {
       const { code, stderr } = await of.run('--once', ...more);
       assert.equal(code, 1, stderr);
       return stderr;
     },
-    startProcess: (...more) => startProgram(args(['--interval', '0.1', ...more]), of.environment),
-    startUnawaited: (...more) => startCommand(args(['--interval', '0.1', ...more]), of.environment),
-    async start(...more) {
+    /** Starts the mirror in a process of its own. */
+    startProcess: (): RunningProgram => startProgram(args(['--interval', '0.1']), environment()),
+    /** Starts the mirror in this process. */
+    startUnawaited: (...more: string[]): RunningCommand =>
+      startCommand(args(['--interval', '0.1', ...more]), environment()),
+    /** The same, and waits until it follows. */
+    start: async (...more: string[]): Promise<RunningCommand> => {
       const program = of.startUnawaited(...more);
       await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
       return program;
     },
-    requireEqual: () => requireEqual(parts.service.db, parts.mirror.db),
-    isEqual: () =>
+    /** Requires that the mirror has exactly the titles of the service. @returns their number */
+    requireEqual: (): Promise<number> => requireEqual(parts.service.db, parts.mirror.db),
+    isEqual: (): Promise<boolean> =>
       of.requireEqual().then(
         () => true,
         () => false,
       ),
-    keep(signal, options) {
+    /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
+    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<unknown> {
       const { service, host, mirror } = parts;
       const client = { baseUrl: service.url, key: service.key };
+      const ignore = (): undefined => undefined;
       return keepMirror({
         databaseUrl: mirror.url,
         schema: 'catalog_mirror',
@@ -144,17 +129,21 @@ export function mirrorWorld(): MirrorWorld {
         intervalMs: 10,
         retryPolicy: { firstMs: 10, longestMs: 20, giveUpAfterMs: Infinity },
         status: new MirrorStatus(),
-        onFailure: () => undefined,
-        onProgress: () => undefined,
-        onRefused: () => undefined,
-        onNoCopy: () => undefined,
-        onLoaded: () => undefined,
-        onFollowing: () => undefined,
+        onFailure: ignore,
+        onProgress: ignore,
+        onRefused: ignore,
+        onNoCopy: ignore,
+        onLoaded: ignore,
+        onFollowing: ignore,
         ...options,
       });
     },
-    state: () => parts.mirror.db.withSchema('catalog_mirror').from('state').first('position'),
-    async restoreBackup() {
+    /** @returns the row with the mirror's position, if it has begun */
+    async state(): Promise<unknown> {
+      return parts.mirror.db.withSchema('catalog_mirror').from('state').first('position');
+    },
+    /** Makes the catalogue that of a backup: titles named `later-…` are gone, and another is as it was. */
+    async restoreBackup(): Promise<void> {
       const { db } = parts.service;
       await pastTriggers(db, 'titles', async (transaction) => {
         await transaction.raw("delete from titles where svc_id like 'later-%'");

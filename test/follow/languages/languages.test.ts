@@ -104,34 +104,6 @@ describe('a client whose language prints a position with fewer digits', () => {
     }
   });
 
-  it('gets every entry of any feed, and exactly once if it loses no digits', async () => {
-    const gap = fc.oneof(fc.constant(1n), fc.bigInt({ min: 1n, max: 120n }), fc.constant(1_000_000n));
-    const feed = fc.array(gap, { minLength: 1, maxLength: 700, size: 'max' });
-    await fc.assert(
-      fc.asyncProperty(feed, fc.bigInt({ min: 0n, max: 999_999n }), async (gaps, offset) => {
-        let stamp = second + offset;
-        // Like the database's stamps, these never end in 0.
-        const stamps = gaps.map((step) => (stamp += (stamp + step) % 10n === 0n ? step + 1n : step));
-        await removeTitles(service.db);
-        await addTitlesAt(stamps);
-        for (const digits of DIGITS) {
-          const seen: string[] = [];
-          let next = asPosition(second - 1n);
-          for (let hasMore = true, pages = 0; hasMore; pages += 1) {
-            assert.ok(pages < 10, `${digits} digits: goes round`);
-            const page = await read(printed(next, digits));
-            ({ hasMore, next } = page);
-            seen.push(...page.ids);
-          }
-          const all = stamps.map((each) => `t${each}`);
-          assert.deepEqual([...new Set(seen)].sort(), all.sort(), `${digits} digits`);
-          if (EXACT.includes(digits)) assert.equal(seen.length, all.length, `${digits} digits`);
-        }
-      }),
-      { numRuns: 6 * LONG },
-    );
-  });
-
   /** Runs a follower among dense writes. @returns the ids of all entries, and what it printed */
   async function runFollower(
     program: string,
