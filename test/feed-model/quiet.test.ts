@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/time/micros.js';
+import { eventually } from '../support/eventually.js';
 import type { TestService } from '../support/service.js';
 import { changesOf } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 import { installClock, type ModelClock } from '../support/postgres/model-clock.js';
-import { holdSafeTime } from './model/alterations.js';
 import { followOnce } from './model/follower.js';
 import { Mirror, toMicros, type Violation } from './model/mirror.js';
 
@@ -13,6 +13,37 @@ const HOUR = 3_600_000_000n;
 const DAYS = 60;
 /** The hours of one step of the test's time. */
 const STEP = 12;
+
+/** A place where the service waits until the test opens it. */
+interface Gate {
+  /** Resolves when the service waits there. */
+  reached(): Promise<void>;
+  open(): Promise<void>;
+}
+
+/** Makes each call of the safe time's function wait before it reads anything. The function itself is the real one. */
+async function holdSafeTime(db: Knex): Promise<Gate> {
+  await db.raw(`
+    alter function public.catalog_quiet_clock() rename to real_quiet_clock;
+    create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
+    begin
+      perform pg_advisory_xact_lock_shared(1, 2);
+      return public.real_quiet_clock();
+    end
+    $$;
+  `);
+  const holder = await db.transaction();
+  await holder.raw('select pg_advisory_xact_lock(1, 2)');
+  return {
+    async reached() {
+      await eventually('the service waits for the safe time', async () => {
+        const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
+        return waiting.length > 0;
+      });
+    },
+    open: () => holder.commit().then(),
+  };
+}
 
 /** A follower that polls at long intervals. */
 interface Visitor {
@@ -81,7 +112,7 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
   }
 
   it('never leaves the window, whether it polls every twelve hours or every fifteen days', async () => {
-    assert.deepEqual(await pass([12, 24, 7 * 24, 14 * 24, 15 * 24]), []);
+    assert.deepEqual(await pass([12, 7 * 24, 15 * 24]), []);
   });
 
   it('misses no entry of a transaction that was open for days', async () => {
@@ -94,7 +125,7 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
       holder = await service.db.transaction();
       await change(holder, svcId);
     };
-    const violations = await pass([12, 24, 7 * 24], {
+    const violations = await pass([24, 7 * 24], {
       // Commits twelve days after its write; another writer waits for it.
       10: () => hold('held-from-10'),
       11: async () => {
