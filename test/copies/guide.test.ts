@@ -8,7 +8,7 @@ import { formatManifest, MANIFEST_NAME } from '../../src/copies/manifest.js';
 import { parsePublicKey, requireSignature, signManifest } from '../../src/copies/signature.js';
 import { readGuide } from '../support/guides.js';
 import { skipWithout } from '../support/programs/skip.js';
-import { findProgram, SYSTEMD_ANALYZE, type SystemProgram } from '../support/programs/system-program.js';
+import { findProgram, type SystemProgram } from '../support/programs/system-program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { sampleManifest } from './sample-manifest.js';
 
@@ -52,19 +52,5 @@ describe('the guide to publishing copies', () => {
     assert.match((await inFolder(check)).stdout, /Verified Successfully/);
     await writeFile(join(folder, MANIFEST_NAME), formatManifest({ ...signed, position: 1 }));
     await assert.rejects(inFolder(check), { stdout: /Verification Failure/ });
-  });
-
-  it('systemd accepts the units of the guide without a warning', async function () {
-    const analyze = findProgram(SYSTEMD_ANALYZE) ?? skipWithout('systemd-analyze', this);
-    const folder = await temporaryFolder();
-    const [service = '', timer = ''] = [...blocks('ini', '[Service]'), ...blocks('ini', '[Timer]')];
-    // The program has to exist.
-    await writeFile(join(folder, 'catalog-copies.service'), service.replace('/usr/bin/node', '/bin/true'));
-    await writeFile(join(folder, 'catalog-copies.timer'), timer);
-    const units = ['service', 'timer'].map((type) => join(folder, `catalog-copies.${type}`));
-    const { stderr } = await run(analyze, ['verify', ...units], {
-      env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
-    });
-    assert.equal(stderr, '');
   });
 });

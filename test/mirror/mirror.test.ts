@@ -51,12 +51,6 @@ describe('catalog mirror', () => {
     );
   });
 
-  it('a mirror starts from the feed where no copy is published and the feed has every title', async () => {
-    await addTitles(service.db, 450);
-    assert.match(await succeed(), /Loaded the whole feed: 450 inserted, 0 changed, 0 deleted\./);
-    await world.requireEqual();
-  });
-
   it('a mirror refuses to start from a feed that lacks old titles, and says what to do', async () => {
     await addTitles(service.db, 5);
     await addTitleAt(service.db, 'old', systemClock() - 40n * DAY);

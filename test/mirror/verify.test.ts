@@ -49,12 +49,6 @@ describe('catalog mirror verify', () => {
     return { code, result: JSON.parse(stdout || '{}') as Comparison, stderr };
   }
 
-  it('catalog mirror verify accepts a mirror with rows that are newer than the copy', async () => {
-    const { code, stdout, stderr } = await world.run('verify');
-    assert.equal(code, 0, stderr);
-    assert.match(stdout, /^Copy of 20\S+Z: 300 rows; the mirror has 305, 6 of them newer\.\nAll other rows match\.\n$/);
-  });
-
   it('catalog mirror verify finds each kind of fault, and repairs it', async () => {
     const row = (): Knex.QueryBuilder => titles().where({ svc_id: 'title-0007' });
     for (const [fault, changes] of FAULTS) {
@@ -74,7 +68,10 @@ describe('catalog mirror verify', () => {
       assert.match(repair.stdout, /\n1 row differs: .*\n.*\nRepaired\.\n$/);
       assert.equal(await world.requireEqual(), 305, what);
     }
-    assert.equal((await verify()).code, 0);
+    // Some rows are newer than the copy.
+    const { code, stdout } = await world.run('verify');
+    assert.equal(code, 0);
+    assert.match(stdout, /^Copy of 20\S+Z: 300 rows; the mirror has 305, 6 of them newer\.\nAll other rows match\.\n$/);
   });
 
   it('catalog mirror verify counts all faults, lists the first ones, and repairs them together', async () => {

@@ -11,7 +11,6 @@ import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
-import { addTitles, changesOf } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 describe('reading from a replica', () => {
@@ -146,24 +145,6 @@ describe('reading from a replica', () => {
     await assertBefore(beginning);
     await replica.resumeReplay();
     assert.equal(timesLogged('replica lost'), 2);
-  });
-});
-
-describe('a server whose replica has a database that was given up', () => {
-  const [current, givenUp] = [testWorld(), testWorld()];
-
-  it('a server gives no answer of a replica of an abandoned database', async () => {
-    const server = await current.startService({ settings: { DATABASE_READ_URL: givenUp.url } });
-    const ids = async (since: Micros): Promise<string[]> => {
-      const page = changesOf(await server.get(`/api/v1/changes?since=${toSeconds(since)}`));
-      return page.data.map(({ svc_id: id }) => id);
-    };
-    const { start: beginning } = await restartFeed(current.db);
-    await givenUp.db.raw("select setval('titles_last_stamp', ?)", [String(beginning + 1_000_000n)]);
-    await addTitles(givenUp.db, 1, 'lost');
-    assert.deepEqual(await ids(beginning), []);
-    await addTitles(current.db, 1, 'after');
-    assert.deepEqual(await ids(beginning), ['after-0001']);
   });
 });
 
