@@ -14,7 +14,7 @@ export interface Violation {
     | 'tie' // two entries have one stamp, or one came twice
     | 'backwards' // a stamp lies before the one before it
     | 'page' // a page is malformed
-    | 'position' // next_since is wrong
+    | 'position' // next_since or the saved position is wrong
     | 'failed'
     | 'counts';
   readonly where: string;
@@ -97,6 +97,13 @@ export class Mirror {
     this.#last = stamp;
     this.#copy.set(entry.svc_id, entry);
     this.entries += 1;
+  }
+
+  /** The follower was killed and continues from its saved position, so later entries may repeat. */
+  resume(since: Micros): void {
+    if (since > this.#last)
+      this.report('position', `saved ${toRfc3339(since)} but delivered only up to ${toRfc3339(this.#last)}`);
+    this.#last = since;
   }
 
   /** Reports every difference between the copy and the catalogue. */
