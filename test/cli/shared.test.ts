@@ -115,8 +115,8 @@ describe('commands beside servers that share a Redis', () => {
     }
   });
 
-  for (const [what, table, change] of CHANGES) {
-    it(`"${what}" renews the epoch after its commit and not before`, async () => {
+  it('every command that changes keys, developers or plans renews the epoch after its commit and not before', async () => {
+    for (const [what, table, change] of CHANGES) {
       const names = await world.newKey({ planId: 'free' });
       if (what === 'developers reinstate') await suspendDeveloper(world.db, names.developerId);
       // Of the database's own timeline: only a renewal replaces it.
@@ -129,16 +129,16 @@ describe('commands beside servers that share a Redis', () => {
       try {
         await direct.set(EPOCH, before);
         const command = catalog(...change(names));
-        await eventually('the commit is held', () => turn.isWaitedFor());
-        assert.equal(await direct.get(EPOCH), before);
+        await eventually(`the commit of ${what} is held`, () => turn.isWaitedFor());
+        assert.equal(await direct.get(EPOCH), before, what);
         await turn.release();
         assert.equal((await command).code, 0);
         assert.match(String(await direct.get(EPOCH)), new RegExp(`^${system}/1/[0-9a-f-]{36}$`));
       } finally {
         await turn.release();
       }
-    });
-  }
+    }
+  });
 
   it('a change without REDIS_URL, or while Redis is down, applies within moments, as the command reports', async () => {
     const [{ key, prefix }, second, third] = [await world.newKey(), await world.newKey(), await world.newKey()];

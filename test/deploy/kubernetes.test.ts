@@ -113,7 +113,14 @@ describe('the Kubernetes manifests', () => {
       return `export const m${i}: ${type} = ${JSON.stringify(manifest, undefined, 1)};`;
     });
     const folder = await temporaryFolder();
-    const options = { strict: true, noEmit: true, module: 'esnext', moduleResolution: 'bundler', types: [] };
+    const options = {
+      strict: true,
+      noEmit: true,
+      module: 'esnext',
+      moduleResolution: 'bundler',
+      lib: ['es2020'],
+      types: [],
+    };
     await writeFile(join(folder, 'manifests.ts'), lines.join('\n'));
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options }));
     const compiler = fileURLToPath(new URL('node_modules/typescript/bin/tsc', ROOT));

@@ -3,19 +3,12 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { eventually } from '../support/eventually.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
-import { runProgram, startServer } from '../support/program.js';
 import { send } from '../support/request.js';
-import { metricsUrlOf, scrape } from '../support/http/exposition.js';
+import { testWorld } from '../support/world.js';
+import { scrape } from '../support/http/exposition.js';
 
 describe('the metrics address', () => {
-  let database: TestDatabase;
-
-  before(async () => {
-    database = await createTestDatabase();
-  });
-
-  after(() => database.drop());
+  const world = testWorld();
 
   /** Occupies a port while something is done. */
   async function whileTaken<T>(port: number, act: (port: number) => Promise<T>): Promise<T> {
@@ -36,16 +29,13 @@ describe('the metrics address', () => {
     }
   }
 
-  it('the metrics address is logged, has only /metrics without the operator pages, and closes with the server', async () => {
-    const server = await startServer({
-      DATABASE_URL: database.url,
-      METRICS_ADDRESS: '127.0.0.1:0',
-      OPERATOR_PAGES: 'off',
+  it('the metrics address has only /metrics without the operator pages, and closes with the server', async () => {
+    const service = await world.startService({
+      settings: { METRICS_ADDRESS: '127.0.0.1:0', OPERATOR_PAGES: 'off' },
     });
-    const url = metricsUrlOf(server);
-    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/metrics$/);
-    const { origin } = new URL(url);
-    await scrape(url);
+    const origin = service.operatorUrl ?? assert.fail('no metrics');
+    const { port } = new URL(origin);
+    await scrape(`${origin}/metrics`);
     assert.equal((await send(origin, '/metrics?name[]=x')).status, 200);
 
     const head = await send(origin, '/metrics', { method: 'HEAD' });
@@ -62,70 +52,50 @@ describe('the metrics address', () => {
       assert.deepEqual([status, headers.allow], [405, 'GET, HEAD']);
     }
     // The address of the API has no metrics.
-    assert.equal((await send(server.url, '/metrics')).status, 404);
+    assert.equal((await send(service.url, '/metrics')).status, 404);
 
-    const malformed = connect(Number(new URL(url).port), '127.0.0.1');
+    const malformed = connect(Number(port), '127.0.0.1');
     malformed.end('nonsense\r\n\r\n');
     assert.match(await readText(malformed), /^HTTP\/1\.1 400 /);
 
     // Connections that hang delay neither a scrape nor the shutdown.
-    const hanging = Array.from({ length: 40 }, () => connect(Number(new URL(url).port), '127.0.0.1'));
+    const hanging = Array.from({ length: 40 }, () => connect(Number(port), '127.0.0.1'));
     for (const socket of hanging) socket.on('error', () => undefined).write('GET /metrics HTTP/1.1\r\n');
-    await eventually('they are cut off', async () => scrape(url));
-    const { code, stdout } = await server.stop();
-    assert.equal(code, 0);
-    assert.match(stdout, /"msg":"stopped"}\n$/);
+    await eventually('they are cut off', async () => scrape(`${origin}/metrics`));
+    await service.stop();
     await assert.rejects(send(origin, '/metrics'), { code: 'ECONNREFUSED' });
     for (const socket of hanging) socket.destroy();
   });
 
   it('a configured metrics address that is not available prevents the start', async () => {
+    const start = (address: string): Promise<unknown> => world.startService({ settings: { METRICS_ADDRESS: address } });
     await whileTaken(0, async (port) => {
-      const { code, stdout, stderr } = await runProgram(['serve'], {
-        DATABASE_URL: database.url,
-        PORT: '0',
-        METRICS_ADDRESS: `127.0.0.1:${port}`,
+      await assert.rejects(start(`127.0.0.1:${port}`), {
+        name: 'OperatorError',
+        message: `Cannot listen on METRICS_ADDRESS 127.0.0.1:${port}: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.`,
       });
-      assert.equal(code, 1);
-      assert.equal(
-        stderr,
-        `catalog: Cannot listen on METRICS_ADDRESS 127.0.0.1:${port}: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.\n`,
-      );
-      assert.doesNotMatch(stdout, /listening/);
     });
-    const { code, stderr } = await runProgram(['serve'], {
-      DATABASE_URL: database.url,
-      PORT: '0',
-      METRICS_ADDRESS: '192.0.2.1:9464',
+    await assert.rejects(start('192.0.2.1:9464'), {
+      name: 'OperatorError',
+      message:
+        'Cannot listen on METRICS_ADDRESS 192.0.2.1:9464: this machine does not have the address. Set METRICS_ADDRESS to one that it has.',
     });
-    assert.deepEqual(
-      [code, stderr],
-      [
-        1,
-        'catalog: Cannot listen on METRICS_ADDRESS 192.0.2.1:9464: this machine does not have the address. Set METRICS_ADDRESS to one that it has.\n',
-      ],
-    );
   });
 
   it('a default metrics address that is in use is left out with one warning, and METRICS_ADDRESS=off has none', async () => {
     await whileTaken(9464, async () => {
+      const warningsWith = async (address: string): Promise<string[]> => {
+        const service = await world.startService({ settings: { METRICS_ADDRESS: address } });
+        assert.equal(service.operatorUrl, undefined);
+        assert.equal((await service.get('/livez')).status, 200);
+        const lines = service.logged.map((line) => JSON.parse(line) as { level: number; msg: string });
+        return lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+      };
       // An empty setting counts as not set.
-      const server = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: '' });
-      assert.equal((await send(server.url, '/livez')).status, 200);
-      const { code, stdout, stderr } = await server.stop();
-      assert.equal(code, 0);
-      assert.equal(stderr, '');
-      const warnings = stdout.split('\n').filter((line) => line.includes('"level":40'));
-      assert.equal(warnings.length, 1);
-      assert.equal(
-        (JSON.parse(warnings[0] ?? '') as { msg: string }).msg,
+      assert.deepEqual(await warningsWith(''), [
         'metrics are not served (METRICS_ADDRESS=off prevents this warning): Cannot listen on METRICS_ADDRESS 127.0.0.1:9464: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.',
-      );
-      assert.doesNotMatch(stdout, /metrics_url/);
-
-      const silent = await startServer({ DATABASE_URL: database.url, METRICS_ADDRESS: 'off' });
-      assert.equal((await silent.stop()).code, 0);
-      assert.doesNotMatch(silent.output.stdout, /metrics|"level":40/);
+      ]);
+      assert.deepEqual(await warningsWith('off'), []);
     });
   });
 });

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { get } from 'node:http';
-import type { Knex } from 'knex';
 import { operations } from '../../src/api/index.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
-import { openDatabase } from '../../src/platform/postgres/database.js';
 import { eventually } from '../support/eventually.js';
 import { PRODUCT_BOUNDS } from '../support/program.js';
 import { converse } from '../support/http/conversation.js';
-import { startPostgres, type TestPostgres } from '../support/postgres.js';
 import { send, type RequestOptions } from '../support/request.js';
 import { addTitles } from '../support/titles.js';
-import { nonZero, startMeasuredServer, type MeasuredServer, type Scrape } from '../support/http/exposition.js';
+import { nonZero, scrape, type Scrape } from '../support/http/exposition.js';
+import type { TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
 
 const PROJECT = 'Zanzibar film club';
 const PLAN = 'plan-of-zanzibar';
@@ -51,66 +50,52 @@ const MESSAGES = [
 ] as const;
 
 describe('the metrics of requests', () => {
-  let postgres: TestPostgres;
-  let db: Knex;
-  let server: MeasuredServer;
+  const world = testWorld({ ownServer: true });
+  let service: TestService;
   /** Before the requests of a test. */
   let beginning: Scrape;
   let key: string;
   let developerId: number;
 
   before(async () => {
-    postgres = await startPostgres();
-    db = openDatabase({
-      address: postgres.url,
-      applicationName: 'test',
-      poolSize: 4,
-      acquireTimeoutMs: 10_000,
-      statementTimeoutMs: 0,
-    });
+    const { db } = world;
     await addTitles(db, 3);
     const limits = { requestsPerMinute: UNLIMITED, requestsPerDay: UNLIMITED };
     await setPlan(db, PLAN, { name: PLAN, ...limits, commercialUse: true });
     ({ id: developerId } = await createDeveloper(db, { projectName: PROJECT, attributionRequired: false }));
     ({ key } = await createKey(db, { developerId, planId: PLAN }));
-    server = await startMeasuredServer({
-      ...PRODUCT_BOUNDS,
-      DATABASE_URL: postgres.url,
-      TRUST_PROXY: '1',
-      DATABASE_POOL_SIZE: '2',
+    service = await world.startService({
+      trustedProxies: 1,
+      settings: { ...PRODUCT_BOUNDS, SITE: 'off', METRICS_ADDRESS: '127.0.0.1:0', DATABASE_POOL_SIZE: '2' },
     });
   });
+
+  const scrapeAll = (): Promise<Scrape> => scrape(`${service.operatorUrl}/metrics`);
 
   beforeEach(async () => {
     beginning = await eventually('all requests before are counted', async () => {
-      const scrape = await server.scrape();
-      return scrape.series.get('catalog_http_requests_in_flight') === 0 && scrape;
+      const now = await scrapeAll();
+      return now.series.get('catalog_http_requests_in_flight') === 0 && now;
     });
   });
 
-  after(async () => {
-    await server.stop();
-    await db.destroy();
-    await postgres.stop('immediate');
-  });
-
   async function statusOf(path: string, { headers, ...options }: RequestOptions = {}): Promise<number> {
-    return (await send(server.url, path, { headers: { authorization: `Bearer ${key}`, ...headers }, ...options }))
+    return (await send(service.url, path, { headers: { authorization: `Bearer ${key}`, ...headers }, ...options }))
       .status;
   }
 
   /** Returns what was counted since the test began, once so many requests are: connections close after their answers. */
   function scrapeAfter(count: number): Promise<Scrape> {
     return eventually(`${count} requests are counted`, async () => {
-      const { text, series } = await server.scrape();
+      const { text, series } = await scrapeAll();
       const counted = [...series].map(([name, value]): [string, number] => [
         name,
         /_(?:total|count|sum|bucket)(?:\{|$)/.test(name) ? value - (beginning.series.get(name) ?? 0) : value,
       ]);
-      const scrape = { text, series: new Map(counted) };
-      const total = Object.values(nonZero(scrape, 'catalog_http_requests_total')).reduce((sum, n) => sum + n, 0);
+      const since = { text, series: new Map(counted) };
+      const total = Object.values(nonZero(since, 'catalog_http_requests_total')).reduce((sum, n) => sum + n, 0);
       assert.equal(total, count);
-      return scrape;
+      return since;
     });
   }
 
@@ -142,31 +127,31 @@ describe('the metrics of requests', () => {
       assert.equal(await statusOf('/api/v1/me', unknown), status);
       count('none', status);
     }
-    await setPlan(db, 'tight', { name: 'Tight', requestsPerMinute: 1, requestsPerDay: 5, commercialUse: false });
-    const tight = await createKey(db, { developerId, planId: 'tight' });
+    await setPlan(world.db, 'tight', { name: 'Tight', requestsPerMinute: 1, requestsPerDay: 5, commercialUse: false });
+    const tight = await createKey(world.db, { developerId, planId: 'tight' });
     for (const status of [200, 429, 429]) {
       assert.equal(await statusOf('/api/v1/me', { headers: { authorization: `Bearer ${tight.key}` } }), status);
       count(status === 200 ? 'getMe' : 'none', status);
     }
     const scraped = { ...durations };
     for (const [bytes, status] of MESSAGES) {
-      assert.deepEqual((await converse(server.url, bytes)).statuses, [status]);
+      assert.deepEqual((await converse(service.url, bytes)).statuses, [status]);
       count('none', status);
     }
-    const scrape = await scrapeAfter(Object.values(totals).reduce((sum, n) => sum + n, 0));
-    assert.deepEqual(nonZero(scrape, 'catalog_http_requests_total'), totals);
+    const counted = await scrapeAfter(Object.values(totals).reduce((sum, n) => sum + n, 0));
+    assert.deepEqual(nonZero(counted, 'catalog_http_requests_total'), totals);
     // Messages that are not requests have no duration.
-    assert.deepEqual(nonZero(scrape, 'catalog_http_request_duration_seconds_count'), scraped);
+    assert.deepEqual(nonZero(counted, 'catalog_http_request_duration_seconds_count'), scraped);
     const decisions = 'catalog_rate_limit_decisions_total';
-    assert.deepEqual(nonZero(scrape, decisions), {
+    assert.deepEqual(nonZero(counted, decisions), {
       [`${decisions}{counted_in="process",outcome="served"}`]: 18,
       [`${decisions}{counted_in="process",outcome="refused"}`]: 2,
     });
-    assert.equal(scrape.series.get('catalog_failed_keys_total'), 33);
-    assert.equal(scrape.series.get('catalog_failed_keys_over_limit_total'), 3);
+    assert.equal(counted.series.get('catalog_failed_keys_total'), 33);
+    assert.equal(counted.series.get('catalog_failed_keys_over_limit_total'), 3);
     // Without Redis and a replica, they have no series.
     assert.deepEqual(
-      [...scrape.series].filter(([name]) => /^catalog_(?:component_up|caller_cache)/.test(name)),
+      [...counted.series].filter(([name]) => /^catalog_(?:component_up|caller_cache)/.test(name)),
       [['catalog_component_up{component="database"}', 1]],
     );
   });
@@ -182,12 +167,12 @@ describe('the metrics of requests', () => {
       const headers = { 'user-agent': key, 'x-request-id': key, 'x-forwarded-for': '203.0.113.77' };
       await statusOf(path, { method, headers });
     }
-    await converse(server.url, `GET /${key} HTTP/9.9\r\n\r\n`);
-    const scrape = await scrapeAfter(requests.length + 1);
+    await converse(service.url, `GET /${key} HTTP/9.9\r\n\r\n`);
+    const counted = await scrapeAfter(requests.length + 1);
     for (const hidden of [secret, key.slice(0, 12), 'anzibar', PLAN, '203.0.113', '127.0.0.1', 'titles/', 'word']) {
-      assert.ok(!scrape.text.includes(hidden), hidden);
+      assert.ok(!counted.text.includes(hidden), hidden);
     }
-    const more = seriesOf(scrape).filter((name) => !beginning.series.has(name));
+    const more = seriesOf(counted).filter((name) => !beginning.series.has(name));
     for (const series of more) {
       const [, operation = ''] = /^catalog_http_requests_total\{operation="(\w+)",status="\d{3}"\}$/.exec(series) ?? [];
       assert.ok(operation === 'none' || operation in operations, series);
@@ -195,43 +180,43 @@ describe('the metrics of requests', () => {
   });
 
   it('failures are counted: 503 for a locked table, 500 for a missing one, 503 without a database', async () => {
-    const lock = await db.transaction();
+    const lock = await world.db.transaction();
     await lock.raw('lock table catalog_counts in access exclusive mode');
     assert.equal(await statusOf('/api/v1/stats'), 503);
     await lock.rollback();
-    await db.raw('alter table catalog_counts rename to elsewhere');
+    await world.db.raw('alter table catalog_counts rename to elsewhere');
     assert.equal(await statusOf('/api/v1/stats'), 500);
-    await db.raw('alter table elsewhere rename to catalog_counts');
-    await postgres.stop('fast');
+    await world.db.raw('alter table elsewhere rename to catalog_counts');
+    await world.postgres.stop('fast');
     assert.equal(await statusOf('/api/v1/stats'), 503);
-    await eventually('the loss is seen', async () => (await server.scrape()).text.includes('{component="database"} 0'));
+    await eventually('the loss is seen', async () => (await scrapeAll()).text.includes('{component="database"} 0'));
     assert.deepEqual(nonZero(await scrapeAfter(3), 'catalog_http_requests_total'), {
       'catalog_http_requests_total{operation="getStats",status="500"}': 1,
       'catalog_http_requests_total{operation="getStats",status="503"}': 1,
       'catalog_http_requests_total{operation="none",status="503"}': 1,
     });
-    await postgres.restart();
+    await world.postgres.restart();
     await eventually('the server answers again', async () => (await statusOf('/api/v1/stats')) === 200);
   });
 
   it('requests in flight, queries that wait for a connection, and clients that have left are counted', async () => {
-    const valueOf = async (name: string): Promise<number> => (await server.scrape()).series.get(name) ?? NaN;
+    const valueOf = async (name: string): Promise<number> => (await scrapeAll()).series.get(name) ?? NaN;
     const connections = (state: string): string => `catalog_database_connections{pool="primary",state="${state}"}`;
     const pending = 'catalog_database_connections_pending_requests{pool="primary"}';
     const inFlight = 'catalog_http_requests_in_flight';
     const waiting = async (): Promise<number> => {
-      const { rows } = await db.raw<{ rows: unknown[] }>(
+      const { rows } = await world.db.raw<{ rows: unknown[] }>(
         "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
       );
       return rows.length;
     };
-    const lock = await db.transaction();
+    const lock = await world.db.transaction();
     await lock.raw('lock table catalog_counts in access exclusive mode');
     const patient = statusOf('/api/v1/stats');
     // Requests that arrive together would share a query.
     await eventually('it waits in the database', async () => (await waiting()) === 1);
     const headers = { 'x-api-key': key, 'x-request-id': 'leaving' };
-    const leaving = get(`${server.url}/api/v1/stats`, { headers }).on('error', () => undefined);
+    const leaving = get(`${service.url}/api/v1/stats`, { headers }).on('error', () => undefined);
     await eventually('both wait in the database', async () => (await waiting()) === 2);
     const queued = statusOf('/api/v1/me');
     await eventually(
@@ -243,7 +228,7 @@ describe('the metrics of requests', () => {
     // A client that only ends its side may still read.
     leaving.socket?.resetAndDestroy();
     const line = await eventually('its line is written', () =>
-      server.output.stdout.split('\n').find((text) => text.includes('"request_id":"leaving"')),
+      service.logged.find((text) => text.includes('"request_id":"leaving"')),
     );
     const { operation, status, aborted } = JSON.parse(line) as Record<string, unknown>;
     assert.deepEqual({ operation, status, aborted }, { operation: 'getStats', status: undefined, aborted: true });

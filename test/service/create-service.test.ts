@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -14,36 +13,6 @@ import { startRedis, type TestRedis } from '../support/redis/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
-
-const SOURCES = new URL('../../src/', import.meta.url);
-
-/** What a server imports, and what a page does once somebody uses a passkey, in this order. */
-const IMPORTED = [
-  'commands/serve/serve.ts',
-  'service/create-service.ts',
-  'service/site.ts',
-  '@simplewebauthn/server',
-] as const;
-
-/** Imports them one after the other in a process of its own. @returns the files of packages of CommonJS that are loaded after each */
-function importAll(): readonly (readonly string[])[] {
-  const urls = IMPORTED.map((module) => (module.endsWith('.ts') ? new URL(module, SOURCES).href : module));
-  const script = `
-    import { createRequire } from 'node:module';
-    const loaded = [];
-    for (const url of ${JSON.stringify(urls)}) {
-      await import(url);
-      loaded.push(Object.keys(createRequire(import.meta.url).cache));
-    }
-    console.log(JSON.stringify(loaded));
-  `;
-  const output = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], {
-    cwd: new URL('../../', import.meta.url),
-    encoding: 'utf8',
-    maxBuffer: 16 * 2 ** 20,
-  });
-  return JSON.parse(output) as string[][];
-}
 
 describe('a service that cannot be opened', () => {
   let database: OpenTestDatabase;
@@ -122,21 +91,5 @@ describe('a service that cannot be opened', () => {
     } finally {
       occupier.close();
     }
-  });
-});
-
-describe('what a server loads', () => {
-  let loaded: readonly (readonly string[])[];
-
-  before(() => (loaded = importAll()));
-
-  /** @returns the first import after which the package is loaded */
-  function loadedBy(name: string): string | undefined {
-    return IMPORTED[loaded.findIndex((paths) => paths.some((path) => path.includes(`/${name}/`)))];
-  }
-
-  it('the pages load the library for passkeys only when somebody uses one', () => {
-    // A package that the library needs.
-    assert.equal(loadedBy('reflect-metadata'), '@simplewebauthn/server');
   });
 });

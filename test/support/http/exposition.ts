@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { startServer, type ServerProcess } from '../program.js';
+import type { ServerProcess } from '../program.js';
 import { send } from '../request.js';
 
 /** The result of a scrape. */
@@ -7,17 +7,6 @@ export interface Scrape {
   readonly text: string;
   /** Values by series, as in `name{label="value"}`, with the labels in alphabetical order. */
   readonly series: ReadonlyMap<string, number>;
-}
-
-/** A server process, and where its metrics are. */
-export interface MeasuredServer extends ServerProcess {
-  scrape(): Promise<Scrape>;
-}
-
-/** Starts a server with metrics on a free port. */
-export async function startMeasuredServer(environment: Readonly<Record<string, string>>): Promise<MeasuredServer> {
-  const server = await startServer({ METRICS_ADDRESS: '127.0.0.1:0', ...environment });
-  return { ...server, scrape: () => scrape(metricsUrlOf(server)) };
 }
 
 /** Returns the logged URL of a server's metrics. */
