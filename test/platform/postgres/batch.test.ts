@@ -229,7 +229,7 @@ describe('reads that share queries', () => {
             await scheduler.waitFor(Promise.all([...requests, writer()]));
           },
         ),
-        { numRuns: 400 },
+        { numRuns: 100 },
       );
     });
   }
