@@ -3,11 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Case } from '../speed/cases.js';
+import type { BenchRequest, Case } from '../speed/cases.js';
 import type { Subject } from '../speed/servers.js';
 import { compiled } from './compile.js';
 import type { GeneratorOptions, Latencies, Load } from './protocol.js';
-import { toBytes } from './send.js';
 
 // wrk needs by far the least processor time, so it does not limit a fast server. It cannot send at a constant rate, and
 // autocannon sends the requests of each second at its beginning. The generator in this folder can, and replaces a missing wrk.
@@ -51,6 +50,12 @@ export async function generate(
   };
   const { stdout } = await run(process.execPath, [await compiled('load/generator'), JSON.stringify(options)]);
   return checked(subject, load, stdout);
+}
+
+/** Serialises a request for a program that sends it repeatedly. */
+export function toBytes(url: string, { path, headers }: BenchRequest): string {
+  const fields = Object.entries({ host: new URL(url).host, ...headers }).map(([name, value]) => `${name}: ${value}`);
+  return [`GET /api/v1${path} HTTP/1.1`, ...fields, '', ''].join('\r\n');
 }
 
 async function writeRequests({ url }: Subject, { requests }: Case, folder: string): Promise<string> {

@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { send } from '../../support/request.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { reserveServerCore } from '../load/cores.js';
 import { LOADED_BY } from '../load/load.js';
 import { readProfile } from '../load/profile.js';
-import { send } from '../load/send.js';
 import { count, print, printResults } from '../measure.js';
 import { CASES, casesNamed, type Case, type CaseName } from './cases.js';
 import { printSpeed } from './report.js';
@@ -92,11 +92,15 @@ async function differences(
   const found: string[] = [];
   for (const { name, requests } of cases) {
     for (const request of requests.slice(0, SAMPLES)) {
-      const [left, right] = [await send(one, request), await send(other, request)];
+      const { path, headers } = request;
+      const [left, right] = [
+        await send(one, `/api/v1${path}`, { headers }),
+        await send(other, `/api/v1${path}`, { headers }),
+      ];
       if (left.status === 200 && right.status === 200) {
-        if (isDeepStrictEqual(JSON.parse(left.body), JSON.parse(right.body))) continue;
+        if (isDeepStrictEqual(left.json, right.json)) continue;
       }
-      found.push(`${name} (${request.path}): ${left.status} ${left.body}\n--- and ---\n${right.status} ${right.body}`);
+      found.push(`${name} (${path}): ${left.status} ${left.text}\n--- and ---\n${right.status} ${right.text}`);
     }
   }
   return found;

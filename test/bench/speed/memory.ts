@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { KeptConnections } from '../../support/http/kept-connections.js';
-import { saturate } from '../load/load.js';
+import { send } from '../../support/request.js';
+import { saturate, toBytes } from '../load/load.js';
 import { residentMiB } from '../load/process-figures.js';
-import { send, toBytes } from '../load/send.js';
 import { count, median, printResults } from '../measure.js';
 import type { Case } from './cases.js';
 import { startSubject, type Stores } from './servers.js';
@@ -83,7 +83,7 @@ async function timeToFirstAnswer(stores: Stores, { requests: [request] }: Case):
   for (let i = 0; i < STARTS && request !== undefined; i++) {
     const start = performance.now();
     const subject = await startSubject('service', stores);
-    const { status } = await send(subject.url, request);
+    const { status } = await send(subject.url, `/api/v1${request.path}`, { headers: request.headers });
     times.push((performance.now() - start) / 1000);
     await subject.stop();
     if (status !== 200) throw new Error(`The first answer was ${status}`);

@@ -8,78 +8,57 @@ export interface SystemProgram {
   readonly title: string;
   /** Programs that do equally well, the best first. */
   readonly programs: readonly string[];
-  /** Names of the packages that have it in Debian and in systems made from it, the best first. */
-  readonly debianPackages: readonly string[];
-  /** The same in other systems. */
+  /** Names of the packages that have it, the best first. */
   readonly packages: readonly string[];
+  /** The same in Debian and in systems made from it. */
+  readonly debianPackages: readonly string[];
+}
+
+function systemProgram(
+  title: string,
+  programs: readonly string[],
+  packages: readonly string[] = programs,
+  debianPackages = packages,
+): SystemProgram {
+  return { title, programs, packages, debianPackages };
 }
 
 /** A server that speaks Redis. */
-export const REDIS: SystemProgram = {
-  title: 'a Redis server',
-  programs: ['redis-server', 'valkey-server'],
-  debianPackages: ['redis-server'],
-  packages: ['redis', 'valkey'],
-};
+export const REDIS = systemProgram(
+  'a Redis server',
+  ['redis-server', 'valkey-server'],
+  ['redis', 'valkey'],
+  ['redis-server'],
+);
 
 /** The balancer that the guide for operators describes. */
-export const HAPROXY: SystemProgram = {
-  title: 'HAProxy',
-  programs: ['haproxy'],
-  debianPackages: ['haproxy'],
-  packages: ['haproxy'],
-};
+export const HAPROXY = systemProgram('HAProxy', ['haproxy']);
 
 /** The pooler that the guide for operators describes. */
-export const PGBOUNCER: SystemProgram = {
-  title: 'PgBouncer',
-  programs: ['pgbouncer'],
-  debianPackages: ['pgbouncer'],
-  packages: ['pgbouncer'],
-};
+export const PGBOUNCER = systemProgram('PgBouncer', ['pgbouncer']);
 
 /**
  * The browser that the pages are tested in. Debian has it as a package; Playwright's own would be one more download.
  * The headless shell is the same engine without a window, as Playwright starts it, and takes two thirds of the time.
  */
-export const CHROMIUM: SystemProgram = {
-  title: 'Chromium',
-  programs: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
-  debianPackages: ['chromium-headless-shell', 'chromium'],
-  packages: ['chromium'],
-};
+export const CHROMIUM = systemProgram(
+  'Chromium',
+  ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
+  ['chromium'],
+  ['chromium-headless-shell', 'chromium'],
+);
 
 /** The checker of Prometheus' rules. It is part of a package that also has a server, so it is not installed for the tests. */
-export const PROMTOOL: SystemProgram = {
-  title: 'promtool',
-  programs: ['promtool'],
-  debianPackages: ['prometheus'],
-  packages: ['prometheus'],
-};
+export const PROMTOOL = systemProgram('promtool', ['promtool'], ['prometheus']);
 
 /** The checker of systemd's units. It is part of systemd, which is not installed for the tests. */
-export const SYSTEMD_ANALYZE: SystemProgram = {
-  title: 'systemd-analyze',
-  programs: ['systemd-analyze'],
-  debianPackages: ['systemd'],
-  packages: ['systemd'],
-};
+export const SYSTEMD_ANALYZE = systemProgram('systemd-analyze', ['systemd-analyze'], ['systemd']);
 
 /** The client of Kubernetes, which has Kustomize. No system's package manager has a current one. */
-export const KUBECTL: SystemProgram = {
-  title: 'kubectl',
-  programs: ['kubectl'],
-  debianPackages: ['kubectl'],
-  packages: ['kubectl'],
-};
+export const KUBECTL = systemProgram('kubectl', ['kubectl']);
 
 /** Builds container images without a daemon. */
-export const BUILDAH: SystemProgram = {
-  title: 'Buildah',
-  programs: ['buildah'],
-  debianPackages: ['buildah'],
-  packages: ['buildah'],
-};
+export const BUILDAH = systemProgram('Buildah', ['buildah']);
 
 /** Where package managers put programs that a short PATH leaves out. */
 const MORE_FOLDERS = ['/usr/local/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
