@@ -20,12 +20,8 @@ const KEY = /svc_\w{8}_\w{38}/;
 /** The role that its servers connect as, with the rights that its own guide grants. */
 const ROLE = 'last_release_server';
 
-/** It starts a dozen programs, each of which takes seconds on a busy machine. */
-const TIMEOUT_MS = 180_000;
-
 // The promise: an upgrade needs one migration, and the version before still runs on the new schema.
-describe('the version before this one', function () {
-  this.timeout(TIMEOUT_MS);
+describe('the version before this one', () => {
   let release: LastRelease;
   let db: Knex;
   /** Of commands, which connect as the owner; and of servers. */
