@@ -85,7 +85,7 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 
 bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
 	@npm install --prefix .cache/bench --no-save --no-package-lock --loglevel=error $(BENCH_PACKAGES)
-	@exec node --import tsx test/bench/run.ts $(or $(PARTS),$(if $(PROFILE),speed))
+	@exec node --import tsx test/bench/run.ts $(PARTS)
 
 # One file at a time: each measures the machine.
 lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, drains, long runs of models, a soak of MINUTES (5); MATCH selects tests, LONG=n lengthens runs

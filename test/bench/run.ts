@@ -4,7 +4,6 @@ import { drawPicture } from './growth/picture.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchMirror } from './mirror/mirror.js';
-import { benchPages } from './pages.js';
 import { CASE_NAMES } from './speed/cases.js';
 import { benchCosts } from './speed/costs.js';
 import { benchSpeed } from './speed/index.js';
@@ -39,7 +38,6 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
   mirror: { isDecisive: true, run: () => benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20) }) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
-  pages: { isDecisive: false, run: () => benchPages(numberIn('VISITS', 3)) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },
   // The last two keep this process off one core.
   speed: {
@@ -49,7 +47,6 @@ const PARTS: Readonly<Record<string, Part>> = {
         titles,
         ...effort,
         cases: wordsIn('CASES') ?? CASE_NAMES,
-        isProfiled: process.env.PROFILE === '1',
         out: process.env.OUT ?? '.cache/bench.json',
       }),
   },

@@ -188,7 +188,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('a server with the rights of the guide saves the last use of keys and removes old rows within 15 seconds of its start', async () => {
+  it('a server with the rights of the guide saves the last use of keys and removes old rows', async () => {
     const { db } = world;
     await eventually('the use is saved', async () => (await db('api_keys').whereNotNull('last_used_at')).length === 1);
     for (const [table, [, time]] of Object.entries(OLD_ROWS)) {

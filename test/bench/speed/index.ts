@@ -2,11 +2,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { send } from '../../support/request.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
 import { reserveServerCore } from '../load/cores.js';
 import { LOADED_BY } from '../load/load.js';
-import { readProfile } from '../load/profile.js';
-import { count, print, printResults } from '../measure.js';
+import { count, print } from '../measure.js';
 import { CASES, casesNamed, type Case, type CaseName } from './cases.js';
 import { printSpeed } from './report.js';
 import { measureCase, type CaseResult, type Effort } from './rounds.js';
@@ -17,12 +15,8 @@ import { prepareSurroundings } from './surroundings.js';
 export interface SpeedOptions extends Effort {
   readonly titles: number;
   readonly cases: readonly string[];
-  readonly isProfiled: boolean;
   readonly out: string;
 }
-
-/** Modules that take a smaller part of the time are not listed. */
-const LEAST_PART_LISTED = 0.01;
 
 /** Requests of each case whose answers are compared. */
 const SAMPLES = 5;
@@ -34,16 +28,15 @@ const SAMPLES = 5;
  * @throws Error when they return different data, which would make the comparison meaningless
  */
 export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
-  const { titles, isProfiled, out } = options;
+  const { titles, out } = options;
   const names = casesNamed(options.cases);
   const core = reserveServerCore();
   const { stores, cases, close } = await prepareSurroundings(titles);
   try {
-    const profileFolder = isProfiled ? await temporaryFolder() : undefined;
     const subjects = {
-      service: await startSubject('service', stores, { core, profileFolder }),
-      koa: await startSubject('koa', stores, { core }),
-      fastify: await startSubject('fastify', stores, { core }),
+      service: await startSubject('service', stores, core),
+      koa: await startSubject('koa', stores, core),
+      fastify: await startSubject('fastify', stores, core),
     };
     for (const { name, url } of [subjects.koa, subjects.fastify]) {
       const different = await differences([subjects.service.url, url], Object.values(cases));
@@ -64,20 +57,10 @@ export async function benchSpeed(options: SpeedOptions): Promise<boolean> {
       `\n${count(titles)} titles; ${results.machine}; servers ${core.description}; throughput by ${LOADED_BY}.\n` +
         `The service and Koa log to a file, Fastify logs nothing. Figures are also in ${out}\n`,
     );
-    if (profileFolder !== undefined) await printProfile(profileFolder);
     return printSpeed(measured);
   } finally {
     await close();
   }
-}
-
-async function printProfile(folder: string): Promise<void> {
-  const parts = (await readProfile(folder)).filter(([, part]) => part >= LEAST_PART_LISTED);
-  printResults(
-    'Where the time of the service goes, its start included',
-    ['part of its CPU time'],
-    parts.map(([what, part]) => ({ what, figures: [`${(part * 100).toFixed(1)} %`] })),
-  );
 }
 
 /**

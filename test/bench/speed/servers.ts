@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.js';
 import { compiled } from '../load/compile.js';
 import { ANY_CORE, type ServerCore } from '../load/cores.js';
-import { profilingArguments } from '../load/profile.js';
 import type { PeerSettings } from '../peers/settings.js';
 
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
@@ -40,13 +39,6 @@ export interface Subject {
   stop(): Promise<void>;
 }
 
-/** Options for the start of a server. */
-export interface StartOptions {
-  readonly core?: ServerCore;
-  /** The folder that it writes a CPU profile into when it ends. */
-  readonly profileFolder?: string | undefined;
-}
-
 /** Describes the machine of a report. */
 export function machine(): string {
   const { stdout } = spawnSync(NODE, ['--version'], { encoding: 'utf8' });
@@ -56,14 +48,9 @@ export function machine(): string {
 let launched = 0;
 
 /** Starts the built service, set up as in production, or one of its peers. All write their stdout to a file. */
-export async function startSubject(
-  name: ServerName,
-  stores: Stores,
-  { core = ANY_CORE, profileFolder }: StartOptions = {},
-): Promise<Subject> {
+export async function startSubject(name: ServerName, stores: Stores, core: ServerCore = ANY_CORE): Promise<Subject> {
   const program = name === 'service' ? [CLI, 'serve'] : [await compiled(`peers/${name}`)];
-  const profiling = profileFolder === undefined ? [] : profilingArguments(profileFolder);
-  const [command = '', ...args] = core.run([NODE, ...profiling, ...program]);
+  const [command = '', ...args] = core.run([NODE, ...program]);
   const file = join(stores.folder, `${name}-${++launched}.log`);
   const output = openSync(file, 'w');
   const child = spawn(command, args, {
