@@ -12,7 +12,7 @@ BUILT := .build/.built
 JOBS := 4
 IMAGE := catalog-lookup-service
 # Installed only for their own targets: they would be half of all packages.
-BENCH_PACKAGES := fastify@5.12.8 @fastify/rate-limit@11.2.0 vega@6.4.0
+BENCH_PACKAGES := vega@6.4.0
 SPECTRAL := @stoplight/spectral-cli@6.16.3 @stoplight/spectral-owasp-ruleset@2.0.1
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.

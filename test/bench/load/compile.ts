@@ -7,7 +7,7 @@ const TEST = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The programs and their imports. Paths are relative to `test/`, also in the folder of the compiled files. */
 const FILES = [
-  ...['fastify.js', 'koa.ts', 'queries.ts', 'schemas.ts', 'settings.ts'].map((name) => `bench/peers/${name}`),
+  ...['koa.ts', 'queries.ts', 'settings.ts'].map((name) => `bench/peers/${name}`),
   'bench/load/generator.ts',
   'support/http/answer-reader.ts',
 ];
@@ -18,7 +18,7 @@ const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url)
 let compiling: Promise<void> | undefined;
 
 /**
- * Compiles the peers and the load generator. Under tsx they would run different, slower code.
+ * Compiles the peer and the load generator. Under tsx they would run different, slower code.
  *
  * @param program - its path in `test/bench`, without the extension
  * @returns the path of the compiled program

@@ -17,16 +17,15 @@ export interface Figures {
   readonly requestsPerSecond: number;
   /** CPU time of the server process for one request, in microseconds; NaN where the system does not report it. */
   readonly cpuMicros: number;
-  /** Milliseconds at half of the service's throughput; undefined for a server that is not timed. */
-  readonly p50: number | undefined;
-  readonly p99: number | undefined;
+  /** Milliseconds at half of the service's throughput. */
+  readonly p50: number;
+  readonly p99: number;
 }
 
 export type CaseResult = Readonly<Record<ServerName, Figures>>;
 export type Subjects = Readonly<Record<ServerName, Subject>>;
 
-const SERVERS = ['service', 'koa', 'fastify'] as const satisfies readonly ServerName[];
-const TIMED = ['service', 'koa'] as const satisfies readonly ServerName[];
+const SERVERS = ['service', 'koa'] as const satisfies readonly ServerName[];
 
 /** Seconds that are not counted, while connections are opened, statements prepared and code compiled. */
 export const WARM_UP_SECONDS = 2;
@@ -46,14 +45,14 @@ export async function measureCase(
     return { requestsPerSecond: requests / took, cpuMicros: (cpu / requests) * 1e6 };
   });
   const rate = medianOf(saturated.service, 'requestsPerSecond') / 2;
-  const paced = await byTurns(TIMED, rounds, (name) => generate(subjects[name], load, seconds, folder, rate));
+  const paced = await byTurns(SERVERS, rounds, (name) => generate(subjects[name], load, seconds, folder, rate));
   const figuresOf = (name: ServerName): Figures => ({
     requestsPerSecond: medianOf(saturated[name], 'requestsPerSecond'),
     cpuMicros: medianOf(saturated[name], 'cpuMicros'),
-    p50: name === 'fastify' ? undefined : medianOf(paced[name], 'p50'),
-    p99: name === 'fastify' ? undefined : medianOf(paced[name], 'p99'),
+    p50: medianOf(paced[name], 'p50'),
+    p99: medianOf(paced[name], 'p99'),
   });
-  return { service: figuresOf('service'), koa: figuresOf('koa'), fastify: figuresOf('fastify') };
+  return { service: figuresOf('service'), koa: figuresOf('koa') };
 }
 
 async function byTurns<Name extends ServerName, T>(

@@ -25,10 +25,8 @@ export interface Stores {
   readonly folder: string;
 }
 
-/** Koa is the limit for a service on that framework; Fastify is the obvious code that a user would write. */
-export const PEERS = ['koa', 'fastify'] as const;
-export type Peer = (typeof PEERS)[number];
-export type ServerName = 'service' | Peer;
+/** Koa is the peer: the limit for a service on that framework. */
+export type ServerName = 'service' | 'koa';
 
 /** A server under measurement. */
 export interface Subject {
@@ -47,7 +45,7 @@ export function machine(): string {
 
 let launched = 0;
 
-/** Starts the built service, set up as in production, or one of its peers. All write their stdout to a file. */
+/** Starts the built service, set up as in production, or its peer. Both write their stdout to a file. */
 export async function startSubject(name: ServerName, stores: Stores, core: ServerCore = ANY_CORE): Promise<Subject> {
   const program = name === 'service' ? [CLI, 'serve'] : [await compiled(`peers/${name}`)];
   const [command = '', ...args] = core.run([NODE, ...program]);
