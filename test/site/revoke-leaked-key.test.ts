@@ -226,17 +226,10 @@ describe('revoking a key that was found', () => {
   it('the log has nothing of a key, however it was sent', async () => {
     const { key } = await service.newKey();
     await reportKey(key);
-    await report(`{"key":"${key}`);
-    await report(`key=${key}`);
+    for (const content of [`{"key":"${key}`, `key=${key}`, `[{"token":"${key}"}]`]) await report(content);
     await new Visitor(service.url).post(PATH, { key });
     await new Visitor(service.url).get(`${PATH}?key=${key}`);
-    await report(`[{"token":"${key}"}]`);
     const logged = [...service.logged, ...bare.logged];
-    assert.ok(logged.length > 5);
-    const secret = key.slice(13, 25);
-    assert.deepEqual(
-      logged.filter((line) => line.includes(secret)),
-      [],
-    );
+    assert.ok(logged.length > 5 && !logged.some((line) => line.includes(key.slice(13, 25))));
   });
 });
