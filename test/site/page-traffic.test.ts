@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { PAGE_LIMITS } from '../../src/site/site.js';
 import { eventually } from '../support/eventually.js';
 import { newDeveloper, signIn, type Visitor } from '../support/http/visitor.js';
 import { send, type Reply } from '../support/request.js';
-import { PRODUCT_BOUNDS } from '../support/program.js';
 import { startService, type TestService } from '../support/service.js';
+
+/** Long enough for a busy machine to answer what is not locked, and short enough to wait for. */
+const BOUND = { REQUEST_TIMEOUT_MS: '3000' };
 
 /** Requests for pages at any time. */
 const AT_ONCE = 60;
@@ -18,7 +19,7 @@ describe('requests for pages', () => {
   let release: () => Promise<void>;
 
   before(async () => {
-    service = await startService({ trustedProxies: 1, settings: PRODUCT_BOUNDS });
+    service = await startService({ trustedProxies: 1, settings: BOUND });
     visitor = await signIn(service, await newDeveloper(service));
   });
 
@@ -70,26 +71,13 @@ describe('requests for pages', () => {
     const replies = await Promise.all(Array.from({ length: AT_ONCE }, (_, place) => requestPage(`192.0.2.${place}`)));
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [503]);
   });
-
-  it('an address above its limit is refused, and others still get pages', async () => {
-    await release();
-    const home = (address: string): Promise<Reply> =>
-      send(service.url, '/', { headers: { accept: 'text/html', 'x-forwarded-for': address } });
-    let reply = await home('192.0.2.1');
-    for (let sent = 1; reply.status === 200 && sent <= PAGE_LIMITS.perWindow; sent += 1)
-      reply = await home('192.0.2.1');
-    assert.equal(reply.status, 429);
-    assert.ok(Number(reply.headers['retry-after']) >= 1);
-    assert.ok(reply.text.includes('Too many requests from your IP address.'));
-    assert.equal((await home('192.0.2.2')).status, 200);
-  });
 });
 
 describe('reports of a leaked key', () => {
   let service: TestService;
 
   before(async () => {
-    service = await startService({ trustedProxies: 1, settings: { ...PRODUCT_BOUNDS, SITE: 'off' } });
+    service = await startService({ trustedProxies: 1, settings: { ...BOUND, SITE: 'off' } });
   });
 
   after(() => service.stop());
