@@ -266,6 +266,8 @@ describe('revocation', () => {
    */
   async function answersAfter({ make, isAnnounced, answer }: Change, key: CreatedKey, on: Stage): Promise<string[]> {
     if (isAnnounced) {
+      // Every change before this one has ended the epoch that the key was cached under.
+      await makeCached([key], on);
       await make(key, on);
       const expected = answer?.(key) ?? REFUSED.join();
       await eventually('the change is announced', async () => (await answersTo(key, on)).join() === expected);
