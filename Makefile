@@ -151,9 +151,10 @@ image: ## Build the container image with docker, podman or buildah: IMAGE names 
 # leaves out those that both kinds need.
 sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to .cache/sbom/sbom.json
 	@rm -rf .cache/sbom && mkdir -p .cache/sbom/catalog-lookup-service
-	@cp package.json package-lock.json .cache/sbom/catalog-lookup-service
-	@cd .cache/sbom/catalog-lookup-service && npm pkg delete devDependencies && \
-	  npm install --package-lock-only --prefer-offline --loglevel=error > /dev/null && \
+	@cp package-lock.json .cache/sbom/catalog-lookup-service
+	@node -p 'JSON.stringify({ ...require("./package.json"), devDependencies: undefined })' \
+	  > .cache/sbom/catalog-lookup-service/package.json
+	@cd .cache/sbom/catalog-lookup-service && npm install --package-lock-only --prefer-offline --loglevel=error > /dev/null && \
 	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > ../sbom.json
 	@echo .cache/sbom/sbom.json
 

@@ -21,9 +21,7 @@ const SPECS = {
 
 /** Recipes of `make test`, each with the last line and the exit status that it leads to. */
 const RUNS: readonly (readonly [what: string, recipe: readonly string[], last: string, status: 'zero' | 'other'])[] = [
-  ['tests pass', [`${mocha} good.cjs`], '2 passed, 0 failed, 1 skipped', 'zero'],
   ['a test is skipped without a reason', [`${mocha} skip.cjs`], '1 passed, 1 failed, 1 skipped', 'other'],
-  ['a test fails', [`${mocha} bad.cjs`], '1 passed, 1 failed', 'other'],
   ['a hook fails', [`${mocha} hook.cjs`], '0 passed, 1 failed', 'other'],
   ['a failure is swallowed', [`${mocha} bad.cjs || true`], '1 passed, 1 failed', 'other'],
   ['mocha runs twice', [`${mocha} good.cjs`, `${mocha} bad.cjs`], '3 passed, 1 failed, 1 skipped', 'other'],
@@ -35,27 +33,22 @@ const RUNS: readonly (readonly [what: string, recipe: readonly string[], last: s
 ];
 
 describe('the last line of .ci/run', () => {
-  let folder: string;
-
-  before(async () => {
-    folder = join(await temporaryFolder(), 'a summary');
+  it('the last line of .ci/run counts all tests, and says so when something went wrong', async () => {
+    const folder = join(await temporaryFolder(), 'a summary');
     await mkdir(join(folder, '.ci'), { recursive: true });
     await copyFile(join(root, '.ci/run'), join(folder, '.ci/run'));
     await chmod(join(folder, '.ci/run'), 0o755);
     for (const [name, text] of Object.entries(SPECS)) await writeFile(join(folder, name), text);
-  });
-
-  for (const [what, recipe, last, status] of RUNS) {
-    it(`the last line of .ci/run is "${last}" when ${what}`, async () => {
+    // Without the variables of the make around this test.
+    const { MAKEFLAGS: _flags, MAKELEVEL: _level, MFLAGS: _old, ...env } = process.env;
+    for (const [what, recipe, last, status] of RUNS) {
       await writeFile(join(folder, 'Makefile'), `test:\n${recipe.map((line) => `\t@${line}\n`).join('')}`);
-      // Without the variables of the make around this test.
-      const { MAKEFLAGS: _flags, MAKELEVEL: _level, MFLAGS: _old, ...env } = process.env;
       const run = spawnSync(join(folder, '.ci/run'), { cwd: tmpdir(), env, encoding: 'utf8' });
       assert.deepEqual(
         { last: run.stdout.trimEnd().split('\n').at(-1), status: run.status === 0 ? 'zero' : 'other' },
         { last, status },
-        `${run.stdout}${run.stderr}`,
+        `${what}: ${run.stdout}${run.stderr}`,
       );
-    });
-  }
+    }
+  });
 });

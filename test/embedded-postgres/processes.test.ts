@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { access, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { postgresAccount } from '../../src/embedded-postgres/programs.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, startServer } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
@@ -71,10 +73,14 @@ describe('the embedded PostgreSQL of several processes', () => {
   });
 
   it('commands that start at the same moment take turns, and a lock file whose number another process has is stale', async () => {
-    const lockFile = join(environment.DATA_DIR, 'postgresql/postmaster.pid');
+    const cluster = join(environment.DATA_DIR, 'postgresql');
+    const lockFile = join(cluster, 'postmaster.pid');
     const [, ...rest] = (await readFile(lockFile, 'utf8')).split('\n');
-    await writeFile(lockFile, [process.pid, ...rest].join('\n'));
+    // PostgreSQL itself recognises its parents, and processes of other accounts.
+    const other = spawn('sleep', ['600'], { ...(await postgresAccount(cluster)) });
+    await writeFile(lockFile, [other.pid, ...rest].join('\n'));
     await Promise.all([createKey(), createKey()]);
+    other.kill();
     assert.equal(isStopped(), true);
     const server = await startServer(environment);
     await assertKeysWork(server.url);

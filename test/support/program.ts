@@ -141,10 +141,15 @@ export async function startServer(
   options: StartOptions = {},
 ): Promise<ServerProcess> {
   const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment }, options);
-  const url = await Promise.race([
-    eventually('the server listens', () => /\burl"?[=:]"?(http[^\s"]+)/.exec(program.output.stdout)?.[1]),
-    program.ended.then(({ stderr }) => Promise.reject(new Error(`the server ended: ${stderr}`))),
-  ]);
+  const { child, output } = program;
+  const readUrl = (): string | undefined => /\burl"?[=:]"?(http[^\s"]+)/.exec(output.stdout)?.[1];
+  // Both in one wait: one that goes on after the end of the server would keep the tests from ending.
+  await eventually(
+    'the server listens or ends',
+    () => readUrl() ?? (child.exitCode !== null || child.signalCode !== null),
+  );
+  const url = readUrl();
+  if (url === undefined) throw new Error(`the server ended: ${(await program.ended).stderr}`);
   return {
     ...program,
     url,

@@ -8,11 +8,10 @@ export interface Contract {
   paths: Record<string, Record<string, Record<string, unknown>>>;
 }
 
-/** A property of the body of a 200 answer. */
-export interface BodyField {
-  readonly name: string;
-  /** The path to the object schema that it belongs to, from the root of the document. */
-  readonly owner: readonly string[];
+/** An object in the bodies of 200 answers. */
+export interface BodyObject {
+  /** The path to its schema, from the root of the document. */
+  readonly path: readonly string[];
   /** The operations that answer with it. */
   readonly operations: Set<string>;
 }
@@ -27,8 +26,6 @@ interface Schema {
   allOf?: Schema[];
 }
 
-type ObjectSchema = Schema & Required<Pick<Schema, 'properties' | 'required'>>;
-
 /** A copy of the contract. */
 export function contract(): Contract {
   return load(TEXT) as Contract;
@@ -36,75 +33,53 @@ export function contract(): Contract {
 
 const ORIGINAL = contract();
 
-/** The properties of the bodies of all 200 answers, each once, however many operations share it. */
-export function bodyFields(): BodyField[] {
-  const fields = new Map<string, BodyField>();
+/** The objects in the bodies of all 200 answers, each once, however many operations share it. */
+export function objectsOfBodies(): BodyObject[] {
+  const objects = new Map<string, BodyObject>();
   for (const [path, { get: operation }] of Object.entries(ORIGINAL.paths)) {
     const place = ['paths', path, 'get', 'responses', '200', 'content', 'application/json', 'schema'];
-    collect(place, String(operation?.operationId), fields);
+    collect(place, String(operation?.operationId), objects);
   }
-  return [...fields.values()];
+  return [...objects.values()];
 }
 
-/** The contract with fields of another type. */
-export function withTypeChanged(fields: readonly BodyField[]): Contract {
-  return changed(fields, ({ properties }, { owner, name }, copy) => {
-    const { type } = followed(copy, [...owner, 'properties', name]).schema;
-    properties[name] = { type: type === 'string' ? 'integer' : 'string' };
-  });
-}
-
-/** The contract with one more field, a string, in the objects of these fields. */
-export function withAdded(fields: readonly BodyField[], added: { name: string; required: boolean }): Contract {
-  return changed(fields, (schema) => {
-    schema.properties[added.name] = { type: 'string' };
-    if (added.required) schema.required.push(added.name);
-  });
-}
-
-function changed(
-  fields: readonly BodyField[],
-  change: (schema: ObjectSchema, field: BodyField, copy: Contract) => void,
+/** The contract with a change in each of these objects: its first field has another type, or there is one field more. */
+export function changedBodies(
+  objects: readonly BodyObject[],
+  change: 'other type' | 'required field' | 'optional field',
 ): Contract {
   const copy = contract();
-  for (const field of fields) change(at(copy, field.owner) as ObjectSchema, field, copy);
+  for (const { path } of objects) {
+    const { properties = {}, required = [] } = followed(copy, path).schema;
+    const [first = ''] = Object.keys(properties);
+    if (change === 'other type') {
+      const { type } = followed(copy, [...path, 'properties', first]).schema;
+      properties[first] = { type: type === 'string' ? 'integer' : 'string' };
+    } else {
+      properties.added = { type: 'string' };
+      if (change === 'required field') required.push('added');
+    }
+  }
   return copy;
 }
 
-/** Groups fields so that no two of a group share an operation: each error of a group is then due to one field. */
-export function groupsOf(fields: Iterable<BodyField>): BodyField[][] {
-  const groups: BodyField[][] = [];
-  for (const field of fields) {
-    const free = groups.find(
-      (group) => !group.some(({ operations }) => [...operations].some((operation) => field.operations.has(operation))),
-    );
-    if (free) free.push(field);
-    else groups.push([field]);
-  }
-  return groups;
-}
-
-function collect(place: readonly string[], operation: string, fields: Map<string, BodyField>): void {
+function collect(place: readonly string[], operation: string, objects: Map<string, BodyObject>): void {
   const { schema, path } = followed(ORIGINAL, place);
-  for (const name of Object.keys(schema.properties ?? {})) {
-    const key = [...path, name].join('/');
-    const field = fields.get(key) ?? { name, owner: path, operations: new Set() };
-    field.operations.add(operation);
-    fields.set(key, field);
-    collect([...path, 'properties', name], operation, fields);
+  if (schema.properties) {
+    const key = path.join('/');
+    const object = objects.get(key) ?? { path, operations: new Set() };
+    object.operations.add(operation);
+    objects.set(key, object);
   }
-  if (schema.items) collect([...path, 'items'], operation, fields);
-  schema.allOf?.forEach((_part, index) => collect([...path, 'allOf', String(index)], operation, fields));
+  for (const name of Object.keys(schema.properties ?? {})) collect([...path, 'properties', name], operation, objects);
+  if (schema.items) collect([...path, 'items'], operation, objects);
+  schema.allOf?.forEach((_part, index) => collect([...path, 'allOf', String(index)], operation, objects));
 }
 
 /** The schema at a place or, if that is a reference, the one it leads to, with its own place. */
 function followed(document: Contract, path: readonly string[]): { schema: Schema; path: readonly string[] } {
-  const schema = at(document, path);
-  return schema.$ref === undefined ? { schema, path } : followed(document, schema.$ref.split('/').slice(1));
-}
-
-function at(document: Contract, path: readonly string[]): Schema {
   const found = path.reduce<unknown>((node, name) => (node as Record<string, unknown> | undefined)?.[name], document);
   if (found === undefined) throw new Error(`${path.join('/')} leads nowhere`);
-  return found as Schema;
+  const schema = found as Schema;
+  return schema.$ref === undefined ? { schema, path } : followed(document, schema.$ref.split('/').slice(1));
 }
