@@ -7,38 +7,24 @@ import { Redis } from 'ioredis';
 import { readConfig } from '../../src/config/config.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOptions } from '../../src/service/create-service.js';
-import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type TestRedis } from '../support/redis/redis.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { testWorld } from '../support/world.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
 describe('a service that cannot be opened', () => {
-  let database: OpenTestDatabase;
-  let redis: TestRedis;
+  const world = testWorld({ redis: true });
   let direct: Redis;
 
-  before(async () => {
-    [database, redis] = await Promise.all([openTestDatabase(), startRedis()]);
-    direct = new Redis(redis.url);
-  });
-
-  after(async () => {
-    direct.disconnect();
-    await redis.stop();
-    await database.close();
+  before(() => {
+    direct = new Redis(world.redis.url);
+    world.defer(() => direct.disconnect());
   });
 
   function options(settings: Readonly<Record<string, string>>, packageRoot = PROJECT): ServiceOptions {
     return {
-      config: readConfig({
-        PORT: '0',
-        METRICS_ADDRESS: 'off',
-        DATABASE_URL: database.url,
-        REDIS_URL: redis.url,
-        ...settings,
-      }),
+      config: readConfig({ PORT: '0', METRICS_ADDRESS: 'off', ...world.environment, ...settings }),
       log: createLog('silent', process.stdout),
       droppedLines: () => 0,
       packageRoot,
@@ -56,7 +42,7 @@ describe('a service that cannot be opened', () => {
       return clients.length === 1;
     });
     await eventually('nobody of the service is connected to PostgreSQL', async () => {
-      const { rows } = await database.db.raw<{ rows: unknown[] }>(
+      const { rows } = await world.db.raw<{ rows: unknown[] }>(
         "select from pg_stat_activity where application_name like 'catalog serve%' and datname = current_database()",
       );
       return rows.length === 0;
