@@ -4,7 +4,7 @@ import { KeyRefused } from '../keys/key-change.js';
 import { formParser } from '../site/delivery/form.js';
 import { Notice } from '../site/layout/components.js';
 import { PageError } from '../site/layout/error-page.js';
-import { hashOfForm, ONCE_FIELD } from '../site/layout/form-once.js';
+import { hashOfForm, ONCE_FIELD } from '../site/delivery/form-once.js';
 import { seeOther } from '../site/sign-in/return-to.js';
 import type { ComponentChildren } from 'preact';
 import type { OperatorContext, OperatorParts } from './context.js';

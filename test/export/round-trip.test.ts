@@ -6,7 +6,7 @@ import { withSession } from '../../src/catalog/session.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { anyTitles } from '../support/catalog/any-titles.js';
 import { counts, testCatalogue, type StoredTitle } from '../support/catalog/importing.js';
-import { LONG } from '../support/chance.js';
+import { LONG } from '../support/catalog/chance.js';
 import { eventually } from '../support/eventually.js';
 import { exportText } from './exporting.js';
 

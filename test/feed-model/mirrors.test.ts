@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { LONG, SEED, withSeed } from '../support/chance.js';
+import { LONG, SEED, withSeed } from '../support/catalog/chance.js';
 import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startReplica } from '../support/postgres/replica.js';

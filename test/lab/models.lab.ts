@@ -5,7 +5,7 @@ import type { Knex } from 'knex';
 import { SHORT } from '../feed-model/model/plan.js';
 import { runModel } from '../feed-model/model/run.js';
 import type { Violation } from '../feed-model/model/mirror.js';
-import { SEED, withSeed } from '../support/chance.js';
+import { SEED, withSeed } from '../support/catalog/chance.js';
 import { startService } from '../support/service.js';
 
 // The tests of chance that `make test` has in a short form, and a control that chance may spare.

@@ -9,7 +9,7 @@ import { queryOf } from '../delivery/page-address.js';
 import { PageError } from '../layout/error-page.js';
 import { ErrorSummary, FormActions } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
-import { ProjectName, PROJECT_NAME_FIELD } from '../layout/project-name.js';
+import { ProjectName, PROJECT_NAME_FIELD } from './project-name.js';
 import { returnTo, seeOther } from './return-to.js';
 import { readCookie, setCookie } from './cookies.js';
 import { signIn } from './sign-in-link.js';

@@ -9,7 +9,7 @@ import { getChangesPage } from '../../../src/catalog/changes.js';
 import { asPosition, beforeRounding, parseSince } from '../../../src/catalog/since.js';
 import { readFrom } from '../../../src/platform/postgres/replica.js';
 import { systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
-import { LONG } from '../../support/chance.js';
+import { LONG } from '../../support/catalog/chance.js';
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram } from '../../support/programs/system-program.js';

@@ -6,7 +6,7 @@ import type { PageContext } from '../../context.js';
 import { formParser, incompleteForm } from '../../delivery/form.js';
 import { Notice } from '../../layout/components.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
-import { FormOnce, hashOfForm, ONCE_FIELD } from '../../layout/form-once.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../delivery/form-once.js';
 import { formatTime, RelativeTime, Time } from '../../layout/values.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
 import { KeyPath, keyPath, KeyReference } from '../key-name.js';

@@ -4,7 +4,7 @@ import { MAX_LABEL } from '../../../keys/keys.js';
 import type { PageContext } from '../../context.js';
 import { formParser, type Submission } from '../../delivery/form.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
-import { FormOnce, hashOfForm, ONCE_FIELD } from '../../layout/form-once.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../delivery/form-once.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry-fields.js';
 import { KEYS_PATH } from './key-list.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField } from './label-field.js';

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { MAX_PROJECT_NAME } from '../../developers/developers.js';
 import { findKeyPrefix } from '../../keys/api-key.js';
 import type { Submission } from '../delivery/form.js';
-import { Field } from './form-field.js';
+import { Field } from '../layout/form-field.js';
 
 /** The field of a project's name, for the parser of its form. */
 export const PROJECT_NAME_FIELD = {

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { generateToken, hashToken } from '../../accounts/tokens.js';
-import { incompleteForm } from '../delivery/form.js';
+import { incompleteForm } from './form.js';
 
 /** The field that tells a form from all others, for its parser. */
 export const ONCE_FIELD = { form: { schema: {} } } as const;
