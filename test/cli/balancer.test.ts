@@ -18,15 +18,12 @@ const AT_A_TIME = 50;
 /** Pause between two rounds of requests, in milliseconds: busy clients, but servers with room. */
 const PAUSE_MS = 600;
 
-const TIMEOUT_MS = 180_000;
-
 /** Columns of HAProxy's statistics that count what went wrong between it and a server. */
 const FAULTS = ['econ', 'eresp', 'wretr', 'wredis', 'srv_abrt', 'hrsp_5xx', 'hrsp_4xx', 'hrsp_other'];
 
 const NAMES = ['one', 'two'] as const;
 
-describe('two servers behind the balancer of the guide', function () {
-  this.timeout(TIMEOUT_MS);
+describe('two servers behind the balancer of the guide', () => {
   let program: string;
   const world = testWorld();
   let key: string;

@@ -9,7 +9,7 @@ import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
 import { testWorld } from '../../support/world.js';
 
 /** Bound on a connection from the pool and on a statement, in milliseconds. */
-const TIMEOUT_MS = 20;
+const TIMEOUT_MS = 50;
 
 function connect(
   databaseUrl: string,
