@@ -5,6 +5,7 @@ import { createClient, PositionRefused } from '../../../src/follower/client.js';
 import { follow, type FollowOptions } from '../../../src/follower/follow.js';
 import { retryPolicy } from '../../../src/follower/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
+import { eventually } from '../../support/eventually.js';
 import { openTestDatabase } from '../../support/database.js';
 import { requireConsistent, requireEqual } from '../../mirror/equality.js';
 import { readCatalogue, toMicros, type Mirror } from './mirror.js';
@@ -136,6 +137,8 @@ export async function startProgramMirror(
       MIRROR_DATABASE_URL: own.url,
     });
   let program = start();
+  // A feed that was restarted would not suffice to start from.
+  await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
   return {
     async kill() {
       program.child.kill('SIGKILL');
