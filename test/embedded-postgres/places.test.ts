@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmod, cp, lstat, mkdir, readdir, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, readdir, realpath, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
-import { findPrograms, postgresAccount, preparePrograms, run } from '../../src/embedded-postgres/programs.js';
+import {
+  findPrograms,
+  OPEN_DIRECTORY,
+  postgresAccount,
+  preparePrograms,
+  run,
+} from '../../src/embedded-postgres/programs.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** An account that is neither root nor the one that PostgreSQL runs as. */
@@ -55,6 +61,7 @@ describe('the places of the embedded PostgreSQL', () => {
       process.env = before;
       // Outside the folder where that is closed to the account of PostgreSQL.
       await rm(await realpath(cluster), { recursive: true });
+      await rmdir(OPEN_DIRECTORY).catch(() => undefined);
     }
   });
 
