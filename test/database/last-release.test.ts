@@ -130,17 +130,17 @@ describe('the version before this one', () => {
 
   it('its servers answer every request while this version migrates their database', async () => {
     const load = startLoad(server.url, key, 2);
-    await eventually('the load flows', () => load.exchanges.length > 20);
+    await eventually('the load flows', () => load.statuses.length > 20);
     const { applied } = JSON.parse(await runNow('migrate', '--json')) as { applied: string[] };
-    const soFar = load.exchanges.length;
-    await eventually('the load flows on', () => load.exchanges.length > soFar + 20);
+    const soFar = load.statuses.length;
+    await eventually('the load flows on', () => load.statuses.length > soFar + 20);
     await load.stop();
     assert.deepEqual(
-      load.exchanges.filter(({ status }) => status !== 200),
+      load.statuses.filter((status) => status !== 200),
       [],
     );
     console.log(
-      `      ${release.name} served ${load.exchanges.length} requests during ${applied.join(', ') || 'a migration without changes'}`,
+      `      ${release.name} served ${load.statuses.length} requests during ${applied.join(', ') || 'a migration without changes'}`,
     );
   });
 
