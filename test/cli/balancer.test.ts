@@ -10,10 +10,10 @@ import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { testWorld } from '../support/world.js';
 
 /** Connections that clients keep open all the time. */
-const CONNECTIONS = 100;
+const CONNECTIONS = 40;
 
 /** Connections that wait for a response at a time. */
-const AT_A_TIME = 50;
+const AT_A_TIME = 20;
 
 /** Pause between two rounds of requests, in milliseconds: busy clients, but servers with room. */
 const PAUSE_MS = 600;
