@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import { printable } from '../../platform/text/plain-text.js';
+import { formatRelative } from '../../platform/time/relative-time.js';
 
 /** A time in RFC 3339 that is shown as an age on a terminal: `3d ago`. */
 export class Age {
@@ -25,13 +26,6 @@ const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name
 const LEAST_WIDTH = 8;
 
 const GAP = 2;
-
-/** The least number of seconds that a unit is used for, the unit, and its size. */
-const AGE_UNITS = [
-  [172_800, 'd', 86_400],
-  [7_200, 'h', 3_600],
-  [120, 'm', 60],
-] as const;
 
 /**
  * Makes a table without frames, which is easy to copy and to grep. On a terminal, times are ages and a row is one line:
@@ -84,14 +78,9 @@ function narrow(head: readonly string[], widths: number[], available: number): v
 function textOf(value: Cell, isTerminal: boolean): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (value instanceof Age) return isTerminal ? describeAge(value) : (shortTime(value.timestamp) ?? '-');
+  if (value instanceof Age) {
+    return isTerminal ? formatRelative(value.timestamp, Date.now(), 'narrow') : (shortTime(value.timestamp) ?? '-');
+  }
   // SQL and earlier versions have stored names unchecked.
   return printable(String(value));
-}
-
-function describeAge({ timestamp }: Age): string {
-  const seconds = Math.round((Date.now() - Date.parse(timestamp)) / 1_000);
-  const [, unit, size] = AGE_UNITS.find(([least]) => Math.abs(seconds) >= least) ?? [0, 's', 1];
-  const amount = `${Math.floor(Math.abs(seconds) / size)}${unit}`;
-  return seconds < 0 ? `in ${amount}` : `${amount} ago`;
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { DIRECTION_CONTROLS } from '../../platform/text/plain-text.js';
+import { formatRelative } from '../../platform/time/relative-time.js';
 
 /** Formats a whole number with thousands separators: `10,000`. */
 export function formatNumber(value: number): string {
@@ -16,17 +17,6 @@ export function formatTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 }
 
-/** The units of a relative time, the longest first, each with the least number of seconds that it is used for. */
-const UNITS = [
-  { unit: 'year', seconds: 31_557_600, from: 2 * 31_557_600 },
-  { unit: 'month', seconds: 2_629_800, from: 100 * 86_400 },
-  { unit: 'day', seconds: 86_400, from: 47.5 * 3_600 },
-  { unit: 'hour', seconds: 3_600, from: 59.5 * 60 },
-  { unit: 'minute', seconds: 60, from: 60 },
-] as const;
-
-const RELATIVE = new Intl.RelativeTimeFormat('en-US');
-
 interface RelativeTimeProps {
   /** In RFC 3339 and UTC; null for never. */
   readonly at: string | null;
@@ -40,17 +30,10 @@ export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode
   const exact = formatTime(at);
   return (
     <time dateTime={at} title={exact}>
-      {formatRelative((Date.parse(at) - now) / 1_000)}
+      {formatRelative(at, now)}
       <span class="visually-hidden">, {exact}</span>
     </time>
   );
-}
-
-/** @param seconds - from now; negative for the past */
-function formatRelative(seconds: number): string {
-  const found = UNITS.find(({ from }) => Math.abs(seconds) >= from);
-  if (found === undefined) return seconds > 0 ? 'in less than a minute' : 'just now';
-  return RELATIVE.format(Math.round(seconds / found.seconds), found.unit);
 }
 
 /**
