@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../platform/text/count.js';
 import type { FailedAddress } from '../limits/failed-addresses.js';
 import type { PageRouter } from '../site/context.js';
 import { Table } from '../site/layout/components.js';
-import { formatNumber } from '../site/layout/values.js';
 import type { OperatorParts } from './context.js';
 import { operatorPage } from './layout.js';
 import type { OperatorGuard } from './sign-in.js';
@@ -48,7 +48,7 @@ function FailedKeys({ addresses, isShared }: FailedKeysProps): VNode {
         <Table
           caption="Addresses by failed keys"
           columns={['Address', { label: 'Failed keys', numeric: true }]}
-          rows={addresses.map(({ address, failures }) => [<code>{address}</code>, formatNumber(failures)])}
+          rows={addresses.map(({ address, failures }) => [<code>{address}</code>, formatCount(failures)])}
         />
       )}
     </>

@@ -158,10 +158,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const { stdout } = await runCommand(['keys', 'list', '--developer', String(id)], { DATABASE_URL: world.url }, '', {
       columns: 100,
     });
-    assert.match(
-      stdout,
-      new RegExp(`^${prefix} +${id} +free +a label .*… +3y ago +2m ago +in 3h +active$`, 'm'),
-    );
+    assert.match(stdout, new RegExp(`^${prefix} +${id} +free +a label .*… +3y ago +2m ago +in 3h +active$`, 'm'));
     assert.match(stdout, new RegExp(`^${rolled} +${id} +free +- +just now +- +in 90d +rolled to`, 'm'));
   });
 

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../platform/text/count.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper, type Developer } from '../../developers/developers.js';
 import { setPlanOfKeys } from '../../keys/edit-key.js';
@@ -7,7 +8,7 @@ import type { PageRouter } from '../../site/context.js';
 import { formParser } from '../../site/delivery/form.js';
 import { CodeBlock, Notice } from '../../site/layout/components.js';
 import { Field, FormActions } from '../../site/layout/form-field.js';
-import { formatNumber, UserText } from '../../site/layout/values.js';
+import { UserText } from '../../site/layout/values.js';
 import { applies } from '../../admission/invalidate-callers.js';
 import { performAct, redirectAndConfirm } from '../acts.js';
 import type { OperatorParts } from '../context.js';
@@ -176,7 +177,7 @@ function PlanForm({ developer, plans }: { readonly developer: Developer; readonl
           value={planId}
           options={plans.map(({ id: value, name, requestsPerMinute, requestsPerDay }) => ({
             value,
-            label: `${name}: ${formatNumber(requestsPerMinute)} a minute, ${formatNumber(requestsPerDay)} a day`,
+            label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
           }))}
         />
         <label class="checkbox">

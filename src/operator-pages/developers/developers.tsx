@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
 import { readUsageByDeveloper, type DeveloperTotal } from '../../usage/usage-totals.js';
 import type { PageRouter } from '../../site/context.js';
@@ -8,7 +9,7 @@ import { Badge, Table } from '../../site/layout/components.js';
 import { ErrorSummary, FormActions } from '../../site/layout/form-field.js';
 import { FormOnce } from '../../site/delivery/form-once.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../site/sign-in/project-name.js';
-import { formatNumber, UserText } from '../../site/layout/values.js';
+import { UserText } from '../../site/layout/values.js';
 import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../site/settings/list-page.js';
 import { once, performAct } from '../acts.js';
 import type { OperatorParts } from '../context.js';
@@ -127,10 +128,10 @@ function DeveloperList({ developers, search }: DeveloperListProps): VNode {
               <span class="muted small">ID {developerId}</span>{' '}
               {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
             </span>,
-            formatNumber(served + refused + failed),
-            formatNumber(served),
-            formatNumber(refused),
-            formatNumber(failed),
+            formatCount(served + refused + failed),
+            formatCount(served),
+            formatCount(refused),
+            formatCount(failed),
           ])}
         />
       )}

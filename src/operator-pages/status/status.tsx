@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../platform/text/count.js';
 import { Badge, Fact, Notice, Table } from '../../site/layout/components.js';
-import { formatNumber, RelativeTime, Time } from '../../site/layout/values.js';
+import { RelativeTime, Time } from '../../site/layout/values.js';
 import type { ComponentState } from '../../platform/telemetry/health.js';
 import type { PageRouter } from '../../site/context.js';
 import { sumOf } from '../../site/settings/usage/counts.js';
@@ -207,7 +208,7 @@ function Feed({ facts, copy }: FeedProps): VNode {
           )}
           <Fact name="Feed start">{facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry'}</Fact>
           <Fact name="Writers">
-            {facts.writers.isActive ? 'One at work' : 'None at work'}, {formatNumber(facts.writers.waiting)} waiting
+            {facts.writers.isActive ? 'One at work' : 'None at work'}, {formatCount(facts.writers.waiting)} waiting
           </Fact>
         </dl>
       )}

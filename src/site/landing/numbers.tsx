@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../platform/text/count.js';
 import type { Counts } from '../../catalog/counts.js';
 import type { Plan } from '../../limits/plans.js';
 import { CodeBlock, Notice, Table } from '../layout/components.js';
-import { formatNumber } from '../layout/values.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
   ['titles', 'Titles'],
@@ -21,7 +21,7 @@ export function Totals({ counts }: { readonly counts: Counts | undefined }): VNo
       {COUNTS.map(([name, label]) => (
         <div key={name} class="stat">
           <dt>{label}</dt>
-          <dd>{formatNumber(counts[name])}</dd>
+          <dd>{formatCount(counts[name])}</dd>
         </div>
       ))}
     </dl>
@@ -42,8 +42,8 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
         <>
           {name} <code>{id}</code>
         </>,
-        formatNumber(requestsPerMinute),
-        formatNumber(requestsPerDay),
+        formatCount(requestsPerMinute),
+        formatCount(requestsPerDay),
         commercialUse ? 'Allowed' : 'Not allowed',
       ])}
     />

@@ -2,11 +2,6 @@ import type { VNode } from 'preact';
 import { DIRECTION_CONTROLS } from '../../platform/text/plain-text.js';
 import { formatRelative } from '../../platform/time/relative-time.js';
 
-/** Formats a whole number with thousands separators: `10,000`. */
-export function formatNumber(value: number): string {
-  return value.toLocaleString('en-US');
-}
-
 /** A time in UTC, to the minute. @param at - in RFC 3339 and UTC */
 export function Time({ at }: { readonly at: string }): VNode {
   return <time dateTime={at}>{formatTime(at)}</time>;

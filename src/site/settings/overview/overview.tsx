@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
 import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
@@ -11,7 +12,7 @@ import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js'
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Fact, Stat } from '../../layout/components.js';
 import { Operator } from '../../layout/operator.js';
-import { formatNumber, RelativeTime, UserText } from '../../layout/values.js';
+import { RelativeTime, UserText } from '../../layout/values.js';
 import { EventTable } from '../events.js';
 import type { Guards } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
@@ -80,11 +81,11 @@ function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
         <h2 id="today">Today</h2>
         <dl class="stats">
           <Stat name="Active keys">
-            {formatNumber(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
+            {formatCount(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
           </Stat>
-          <Stat name="Requests since 00:00 UTC">{formatNumber(total(today))}</Stat>
+          <Stat name="Requests since 00:00 UTC">{formatCount(total(today))}</Stat>
           <Stat name="Success rate">{successRate(today)}</Stat>
-          <Stat name="Refused by a limit">{formatNumber(today.refused)}</Stat>
+          <Stat name="Refused by a limit">{formatCount(today.refused)}</Stat>
         </dl>
       </section>
       <section>
@@ -130,7 +131,7 @@ function Facts({ session, plans, identities, passkeys, canAddPasskey, now }: Fac
         <Fact name={plans.length === 1 ? 'Plan' : 'Plans'}>
           {plans.map(({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
             <div key={id}>
-              {name}: {formatNumber(requestsPerMinute)} requests per minute, {formatNumber(requestsPerDay)} per day
+              {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
             </div>
           ))}
         </Fact>

@@ -1,8 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../../keys/key-record.js';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
-import { formatNumber, RelativeTime, UserText } from '../../layout/values.js';
+import { RelativeTime, UserText } from '../../layout/values.js';
 import { keyPath } from '../key-name.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
@@ -116,7 +117,7 @@ export function quotaWarnings(plans: readonly PlanState[], now: number): readonl
       const window = quota.name === 'minute' ? 'per minute' : 'per 24 hours';
       return (
         <Warning address="/settings/usage" action="See your limits">
-          You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatNumber(quota.limit)} requests{' '}
+          You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatCount(quota.limit)} requests{' '}
           {window} of the {plan.name} plan.{' '}
           {share >= 1 ? 'Further requests are refused until the limit resets' : 'The limit resets'}{' '}
           {resetTime(quota.resetSeconds, now)}.
@@ -131,8 +132,8 @@ export function usageWarnings({ refusedLately, refusedBefore }: RecentUsage): re
   if (refusedLately < LEAST_REFUSALS || refusedLately < RISE * refusedBefore) return [];
   return [
     <Warning address="/settings/usage?range=24h" action="See when">
-      {formatNumber(refusedLately)} requests were refused by your limits in the last 24 hours (
-      {formatNumber(refusedBefore)} in the 24 hours before).
+      {formatCount(refusedLately)} requests were refused by your limits in the last 24 hours (
+      {formatCount(refusedBefore)} in the 24 hours before).
     </Warning>,
   ];
 }

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
-import { formatNumber } from '../../layout/values.js';
 import { bucketName, isLabelled, shortBucketName } from './counts.js';
 
 /** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
@@ -57,7 +57,7 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
   return (
     <figure class="usage-chart">
       <figcaption>
-        {label} <strong>{formatNumber(sum)}</strong>
+        {label} <strong>{formatCount(sum)}</strong>
       </figcaption>
       {sum > 0 && (
         <div class="chart">
@@ -66,7 +66,7 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
             width="100%"
             height={TOP + height + BOTTOM}
             role="img"
-            aria-label={`Chart by ${unit}, at most ${formatNumber(Math.max(...counts))} in one ${unit}`}
+            aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...counts))} in one ${unit}`}
           >
             {/* The numbers stand in the table. */}
             <g aria-hidden="true">
@@ -82,7 +82,7 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
               ))}
               {buckets.map(({ start, [name]: count }, index) => (
                 <g key={start} class="chart-bucket">
-                  <title>{`${bucketName(start, range)}: ${formatNumber(count)}`}</title>
+                  <title>{`${bucketName(start, range)}: ${formatCount(count)}`}</title>
                   <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
                   {count > 0 && (
                     <rect

@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
 import { Table } from '../../layout/components.js';
-import { formatNumber } from '../../layout/values.js';
 import { UsageCharts } from './chart.js';
 import { bucketName, successRate, sumOf, total } from './counts.js';
 
@@ -13,7 +13,7 @@ export const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success']
 }));
 
 export function countCells(counts: UsageCounts): string[] {
-  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatNumber), successRate(counts)];
+  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
 }
 
 /** Requests over time: a chart of each outcome, and the numbers as a table. */

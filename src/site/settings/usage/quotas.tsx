@@ -1,10 +1,10 @@
 import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import type { QuotaReader, QuotaState } from '../../../admission/charge/limiter.js';
 import { listPlansOf } from '../../../admission/developer-plans.js';
 import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import type { SiteParts } from '../../context.js';
-import { formatNumber } from '../../layout/values.js';
 
 /** A plan of a developer, and what is left of its limits. */
 export interface PlanState extends QuotaState {
@@ -87,10 +87,10 @@ function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
         optimum={0}
         value={used}
       >
-        {formatNumber(used)} used
+        {formatCount(used)} used
       </meter>
       <span class="meter-text">
-        {formatNumber(used)} of {formatNumber(limit)} requests
+        {formatCount(used)} of {formatCount(limit)} requests
         {used > 0 && `; resets ${resetTime(resetSeconds, now)}`}
       </span>
     </div>

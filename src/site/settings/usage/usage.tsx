@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
 import { toMilliseconds } from '../../../platform/time/micros.js';
 import {
   readUsageByKey,
@@ -12,7 +13,7 @@ import {
 } from '../../../usage/read-usage.js';
 import type { PageRouter, SiteParts } from '../../context.js';
 import { Stat, Table } from '../../layout/components.js';
-import { formatNumber, UserText } from '../../layout/values.js';
+import { UserText } from '../../layout/values.js';
 import type { Guards, SettingsContext } from '../guards.js';
 import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
 import { KeyName } from '../key-name.js';
@@ -131,10 +132,10 @@ function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode 
           </p>
         )}
         <dl class="stats">
-          <Stat name="Requests">{formatNumber(total(counts))}</Stat>
+          <Stat name="Requests">{formatCount(total(counts))}</Stat>
           <Stat name="Success rate">{successRate(counts)}</Stat>
-          <Stat name="Refused">{formatNumber(counts.refused)}</Stat>
-          <Stat name="Failed">{formatNumber(counts.failed)}</Stat>
+          <Stat name="Refused">{formatCount(counts.refused)}</Stat>
+          <Stat name="Failed">{formatCount(counts.failed)}</Stat>
         </dl>
         {total(counts) === 0 ? (
           <p class="empty">
