@@ -13,7 +13,7 @@ export interface Question {
   readonly name: string;
   readonly path: string;
   /** Made anew for each request. */
-  headers(): Readonly<Record<string, string>>;
+  readonly headers: () => Readonly<Record<string, string>>;
   /** @param startedAt - when it was sent, on the clock of `performance.now()` */
   judge(reply: Reply, startedAt: number): Verdict;
 }
