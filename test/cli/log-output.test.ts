@@ -99,20 +99,6 @@ describe('the log of a server', () => {
     return lines.reduce((sum, { dropped_lines: lost = 0 }) => sum + lost, 0);
   }
 
-  it('a full device costs no request and does not delay the end of the server', async function () {
-    if (!existsSync('/dev/full')) skipWithout('/dev/full', this);
-    const device = openSync('/dev/full', 'w');
-    const server = await start({ stdout: device });
-    closeSync(device);
-    await server.request(LINES_TOO_MANY, LONG_PATH);
-    const dropped = await server.droppedLines();
-    assert.ok(dropped > 0 && dropped < LINES_TOO_MANY, String(dropped));
-    server.child.kill('SIGTERM');
-    const { code, stderr } = await server.ended;
-    assert.equal(code, 0);
-    assert.equal(stderr, `${REPORT}The log cannot be written: ENOSPC: no space left on device, write.\n`);
-  });
-
   it('a server whose log is not read keeps a bounded number of lines and counts the others', async () => {
     const pipe = await HeldPipe.open();
     const server = await start({ stdout: pipe.writer });

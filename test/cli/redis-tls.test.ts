@@ -63,40 +63,31 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
     return run(args, { DATABASE_URL: world.url, ...environment });
   }
 
-  for (const [what, at] of [
-    ['one server', (host: string) => ({ host: `${host}:${ports.server}` })],
-    [
-      'a master that Sentinels name',
-      (host: string) => ({
-        host: 'mymaster',
-        REDIS_SENTINELS: `${host}:${ports.sentinel}`,
-        REDIS_SENTINEL_PASSWORD: SENTINEL_PASSWORD,
-      }),
-    ],
-  ] as const) {
-    it(`${what} is used once the authority is trusted, and not before`, async () => {
-      const settings = (host: string, password: string): Record<string, string> => {
-        const { host: name, ...sentinels } = at(host);
-        return { REDIS_URL: `rediss://default:${encodeURIComponent(password)}@${name}`, ...sentinels };
-      };
-      const trusting = { NODE_EXTRA_CA_CERTS: certificate };
-      const { code, stderr } = await usage({ ...settings('127.0.0.1', PASSWORD), ...trusting });
+  it('one server, or the master that Sentinels name, is used once the authority is trusted, and not before', async () => {
+    const urlOf = (host: string): string => `rediss://default:${encodeURIComponent(PASSWORD)}@${host}`;
+    const server = { REDIS_URL: urlOf(`127.0.0.1:${ports.server}`) };
+    const sentinels = {
+      REDIS_URL: urlOf('mymaster'),
+      REDIS_SENTINELS: `127.0.0.1:${ports.sentinel}`,
+      REDIS_SENTINEL_PASSWORD: SENTINEL_PASSWORD,
+    };
+    const trusting = { NODE_EXTRA_CA_CERTS: certificate };
+    for (const settings of [server, sentinels]) {
+      const { code, stderr } = await usage({ ...settings, ...trusting });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
-      for (const [environment, reason] of [
-        [settings('127.0.0.1', PASSWORD), /self-signed certificate|to sentinel .* Connection is closed/],
-        [{ ...settings('127.0.0.1', 'wr0ng'), ...trusting }, /WRONGPASS/],
-        ...(what === 'one server'
-          ? [[{ ...settings('localhost', PASSWORD), ...trusting }, /does not match certificate's altnames/] as const]
-          : []),
-      ] as const) {
-        const refused = await usage(environment);
-        assert.equal(refused.code, 1);
-        assert.match(refused.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached \(/m);
-        assert.match(refused.stderr, reason);
-        assert.doesNotMatch(refused.stderr, /wr0ng|p@ss|p%40ss|s&t/);
-      }
-    });
-  }
+    }
+    for (const [environment, reason] of [
+      [server, /self-signed certificate/],
+      [sentinels, /to sentinel .* Connection is closed/],
+      [{ REDIS_URL: urlOf(`localhost:${ports.server}`), ...trusting }, /does not match certificate's altnames/],
+    ] as const) {
+      const refused = await usage(environment);
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /^catalog: The Redis named by REDIS_URL cannot be reached \(/m);
+      assert.match(refused.stderr, reason);
+      assert.doesNotMatch(refused.stderr, /p@ss|p%40ss|s&t/);
+    }
+  });
 });
 
 function canTls(): boolean {

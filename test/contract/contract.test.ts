@@ -157,10 +157,7 @@ describe('the contract', () => {
     after(() => quiet.stop());
 
     it('a deployment conforms in everything that a key can provoke', async () => {
-      const { code, stdout, stderr } = await run(process.execPath, ['--import', 'tsx', 'test/contract/run.ts'], {
-        BASE_URL: `${world.url}/`,
-        API_KEY: world.key,
-      });
+      const { code, stdout, stderr } = await compare({ BASE_URL: `${world.url}/`, API_KEY: world.key });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
       const [first, ...lines] = stdout.trimEnd().split('\n');
       assert.equal(first, `${world.url} against version ${String(child(document, 'info').version)} of the contract`);
@@ -230,27 +227,23 @@ describe('the contract', () => {
     const { key } = generateApiKey();
     const secret = key.slice('svc_12345678_'.length);
     const https = 'https://catalog.example.com';
-    const refusals: Record<string, [settings: () => Settings, message: RegExp]> = {
-      'a missing address': [() => ({ API_KEY: key }), /^BASE_URL must be the address of a deployment/],
-      'a missing key': [() => ({ BASE_URL: https }), /^API_KEY must be a key of the deployment/],
-      'an address with a password': [
-        () => ({ BASE_URL: `https://user:${secret}@catalog.example.com`, API_KEY: 'svc_x' }),
-        /^BASE_URL may have a path, but no user, password, query or fragment$/,
-      ],
-      'a key that is not valid': [() => ({ BASE_URL: quiet.url, API_KEY: key }), /refuses the key/],
-      'an address at which nothing listens': [
-        () => ({ BASE_URL: 'http://127.0.0.1:2', API_KEY: key }),
-        /cannot be reached: .*ECONNREFUSED/,
-      ],
-    };
-    for (const [what, [settings, message]] of Object.entries(refusals)) {
-      it(`${what} ends the program with exit code 2`, async () => {
-        const { code, stdout, stderr } = await compare(settings());
+    it('wrong settings, a refused key and an address at which nothing listens end the program with exit code 2', async () => {
+      for (const [settings, message] of [
+        [{ API_KEY: key }, /^BASE_URL must be the address of a deployment/],
+        [{ BASE_URL: https }, /^API_KEY must be a key of the deployment/],
+        [
+          { BASE_URL: `https://user:${secret}@catalog.example.com`, API_KEY: 'svc_x' },
+          /^BASE_URL may have a path, but no user, password, query or fragment$/,
+        ],
+        [{ BASE_URL: quiet.url, API_KEY: key }, /refuses the key/],
+        [{ BASE_URL: 'http://127.0.0.1:2', API_KEY: key }, /cannot be reached: .*ECONNREFUSED/],
+      ] as const) {
+        const { code, stdout, stderr } = await compare(settings);
         assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
         assert.match(stderr.trimEnd(), message);
         assert.ok(!stderr.includes(secret));
-      });
-    }
+      }
+    });
 
     it('the key of a run is in no list of processes', async () => {
       let list = '';
@@ -272,22 +265,17 @@ describe('the contract', () => {
       }
     });
 
-    for (const [what, args, settings, message] of [
-      [
-        'a key as an argument',
-        ['BASE_URL=x', `API_KEY=${key}`],
-        {},
-        /^Pass API_KEY in the environment: .* Replace this/m,
-      ],
-      ['a missing address', [], { API_KEY: key }, /^Set BASE_URL to the deployment, and API_KEY in the environment: /m],
-      ['a missing key', ['BASE_URL=x'], {}, /^Set BASE_URL to the deployment, and API_KEY in the environment: /m],
-    ] as const) {
-      it(`${what} is refused by make with an explanation`, async () => {
-        const { code, stdout, stderr } = await run('make', [...CONTRACT, ...args], settings);
+    it('make refuses a key as an argument, and explains what is missing', async () => {
+      const missing = /^Set BASE_URL to the deployment, and API_KEY in the environment: /m;
+      for (const [args, message] of [
+        [['BASE_URL=x', `API_KEY=${key}`], /^Pass API_KEY in the environment: .* Replace this/m],
+        [['BASE_URL=x'], missing],
+      ] as const) {
+        const { code, stdout, stderr } = await run('make', [...CONTRACT, ...args], {});
         assert.equal(code, 2);
         assert.match(stderr, message);
         assert.ok(!(stdout + stderr).includes(secret));
-      });
-    }
+      }
+    });
   });
 });
