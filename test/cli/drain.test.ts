@@ -11,7 +11,7 @@ import { testWorld } from '../support/world.js';
 const ENDLESS_SECONDS = '600';
 
 describe('a server that SIGTERM stops', () => {
-  const world = testWorld({ redis: true });
+  const world = testWorld();
 
   function assertServed({ status, headers: { connection } }: Reply): void {
     assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });

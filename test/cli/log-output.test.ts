@@ -34,7 +34,7 @@ interface Line {
 }
 
 describe('the log of a server', () => {
-  const world = testWorld({ redis: true });
+  const world = testWorld();
   const running: RunningProgram[] = [];
 
   before(function () {

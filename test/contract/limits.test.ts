@@ -64,13 +64,13 @@ describe('the bounds of the contract', () => {
     assert.deepEqual(deviationsFrom(operationId, { status, headers, body }), []);
   }
 
-  for (const [table, column, value, refusal] of BEYOND) {
-    it(`the database refuses what exceeds the contract's bound of ${column} in ${table}`, async () => {
+  it("the database refuses what exceeds the contract's bounds", async () => {
+    for (const [table, column, value, refusal] of BEYOND) {
       const other = table === 'titles' ? { svc_id: 'other' } : table === 'plans' ? { id: 'other' } : {};
       const row = { ...GREATEST[table], ...other, [column]: value };
-      await assert.rejects(service.db(table).insert(row), refusal);
-    });
-  }
+      await assert.rejects(service.db(table).insert(row), refusal, `${column} in ${table}`);
+    }
+  });
 
   it('titles with the longest name and id are answered whole, at most 200 on a page of changes', async () => {
     const { db } = service;

@@ -99,10 +99,7 @@ describe('openapi.yaml', () => {
     }
   });
 
-  it('the generated types and documents are those of the contract and of the documents beside it', async () => {
-    const args = ['openapi.yaml', '-o', 'generated/openapi.d.ts', '--check'];
-    const { code, stderr } = await run('openapi-typescript', ...args);
-    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, 'run make generate');
+  it('the generated documents are those of the contract and of the documents beside it', async () => {
     const text = await readFile(`${ROOT}/generated/openapi.json`, 'utf8');
     // As text, since the order counts too.
     assert.equal(JSON.stringify(JSON.parse(text)), JSON.stringify(document), 'run make generate');

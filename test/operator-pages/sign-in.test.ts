@@ -145,15 +145,6 @@ describe('sign-in to the operator pages', () => {
     return world.service.operatorUrl ?? assert.fail();
   }
 
-  it('OPERATOR_PAGES=off leaves only the metrics', async () => {
-    const { operatorUrl = assert.fail() } = await world.startService({
-      settings: { ...PAGES.settings, OPERATOR_PAGES: 'off' },
-    });
-    const { status, text } = await send(operatorUrl, '/');
-    assert.deepEqual([status, text], [404, 'This address has only /metrics.\n']);
-    assert.equal((await send(operatorUrl, '/metrics')).status, 200);
-  });
-
   it('a link is not made where no server could accept it', async () => {
     for (const [settings, reason] of [
       [{ OPERATOR_PAGES: 'off' }, /OPERATOR_PAGES is off/],

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { constants, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { fileURLToPath } from 'node:url';
 import { ROOT } from '../support/guides.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -25,8 +22,6 @@ const PATHS = [
   ...['/openapi.yaml', '/openapi.json', '/openapi-leaked-keys.json', '/openapi-copies.json'],
 ];
 
-const execute = promisify(execFile);
-
 interface Manifest {
   readonly name: string;
   readonly version: string;
@@ -37,11 +32,6 @@ interface Manifest {
 
 interface LockFile {
   readonly packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>>;
-}
-
-interface Sbom {
-  readonly bomFormat: string;
-  readonly components: readonly { readonly purl: string; readonly hashes?: readonly unknown[] }[];
 }
 
 async function readJson(path: URL | string): Promise<unknown> {
@@ -140,24 +130,6 @@ describe('the package that npm pack makes', function () {
       await server?.stop();
       await database.drop();
     }
-  });
-
-  it('make sbom lists exactly the production packages, each with its hash', async () => {
-    const { stdout } = await execute('make', ['--silent', '--old-file=node_modules/.installed', 'sbom'], {
-      cwd: fileURLToPath(ROOT),
-      timeout: 60_000,
-    });
-    const { bomFormat, components } = (await readJson(new URL(stdout.trim().split('\n').at(-1) ?? '', ROOT))) as Sbom;
-    assert.equal(bomFormat, 'CycloneDX');
-    const { packages } = await readLockFile();
-    const production = Object.entries(packages).flatMap(([path, { dev, version }]) =>
-      path === '' || dev ? [] : [nameOf(path, version)],
-    );
-    assert.deepEqual(
-      components.map(({ purl }) => decodeURIComponent(purl.replace('pkg:npm/', ''))).sort(),
-      [...new Set(production)].sort(),
-    );
-    assert.ok(components.every(({ hashes = [] }) => hashes.length > 0));
   });
 
   describe('as a container image', () => {

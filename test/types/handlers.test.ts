@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
-import openapiTypeScript, { astToString, type OpenAPI3 } from 'openapi-typescript';
+import { readFile } from 'node:fs/promises';
+import openapiTypeScript, { astToString, COMMENT_HEADER, type OpenAPI3 } from 'openapi-typescript';
 import { createSourceCompiler } from './compiler.js';
 import { changedBodies, contract, objectsOfBodies, type BodyObject, type Contract } from './drifts.js';
 
@@ -9,10 +10,14 @@ const SOURCES = readdirSync(new URL('../../src/api/', import.meta.url)).map((nam
 
 const compiler = createSourceCompiler();
 
+/** The types that `make generate` writes for a contract, without the comment above them. */
+async function typesOf(changed: Contract): Promise<string> {
+  return astToString(await openapiTypeScript(changed as unknown as OpenAPI3));
+}
+
 /** Compiles the handlers with the types of a contract. Returns the errors. */
 async function errorsUnder(changed: Contract): Promise<string[]> {
-  const types = astToString(await openapiTypeScript(changed as unknown as OpenAPI3));
-  return compiler.errors(SOURCES, { [GENERATED]: types });
+  return compiler.errors(SOURCES, { [GENERATED]: await typesOf(changed) });
 }
 
 /** Gives a parameter another name. */
@@ -44,6 +49,11 @@ function handlersOf(objects: readonly BodyObject[]): string[] {
 }
 
 describe('the handlers of the operations', () => {
+  it('the generated types are those of the contract', async () => {
+    const types = COMMENT_HEADER + (await typesOf(contract()));
+    assert.equal(types, await readFile(new URL(`../../${GENERATED}`, import.meta.url), 'utf8'), 'run make generate');
+  });
+
   it('an operation or a parameter that the handlers and the contract do not share is an error', async () => {
     const more = contract();
     more.paths['/api/v1/people'] = { get: { ...more.paths['/api/v1/stats']?.get, operationId: 'getPeople' } };

@@ -57,15 +57,12 @@ describe('requests that a connection sends ahead', () => {
   });
 
   it('a connection with more than 16 unanswered requests is cut, and only the first of them begins', async () => {
-    const CONNECTIONS = 20;
-    await Promise.all(Array.from({ length: CONNECTIONS }, () => sendUntilCut(service.url, 'too-many', MANY)));
+    await sendUntilCut(service.url, 'too-many', MAX_UNANSWERED + 1);
+    await sendUntilCut(service.url, 'too-many', MANY);
     assert.equal((await service.get('/livez')).status, 200);
     const began = service.logged.filter((line) => line.includes('"request_id":"too-many"')).length;
-    assert.ok(began <= CONNECTIONS, `${began} requests began`);
+    assert.ok(began <= 2, `${began} requests began`);
   });
-
-  it('the 17th unanswered request cuts the connection', () =>
-    sendUntilCut(service.url, 'seventeen', MAX_UNANSWERED + 1));
 
   it('a cut connection is not parsed further', async () => {
     let parsed = 0;

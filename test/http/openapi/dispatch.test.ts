@@ -61,16 +61,16 @@ describe('dispatch', () => {
     assert.equal(reads, 0);
   });
 
-  for (const [target, operationId, code] of [
-    ['/api/v1/changes', 'getChanges', 'missing_since'],
-    ['/api/v1/changes?since=x', 'getChanges', 'invalid_since'],
-    ['/api/v1/titles/a%20b', 'getTitle', 'invalid_parameter'],
-    ['/api/v1/nowhere', undefined, 'not_found'],
-  ] as const) {
-    it(`${target} throws ${code}, and the state has ${operationId ?? 'no operation'}`, async () => {
+  it('a request that no operation can answer throws its problem, and its operation is in the state', async () => {
+    for (const [target, operationId, code] of [
+      ['/api/v1/changes', 'getChanges', 'missing_since'],
+      ['/api/v1/changes?since=x', 'getChanges', 'invalid_since'],
+      ['/api/v1/titles/a%20b', 'getTitle', 'invalid_parameter'],
+      ['/api/v1/nowhere', undefined, 'not_found'],
+    ] as const) {
       const ctx = contextFor(target);
       await assert.rejects(run(ctx), (error) => error instanceof Problem && error.code === code);
       assert.deepEqual([ctx.state.operation?.id, ctx.state.answer], [operationId, undefined]);
-    });
-  }
+    }
+  });
 });
