@@ -12,7 +12,6 @@ BUILT := .build/.built
 JOBS := 4
 IMAGE := catalog-lookup-service
 # Installed only for their own targets: they would be half of all packages.
-BENCH_PACKAGES := vega@6.4.0
 SPECTRAL := @stoplight/spectral-cli@6.16.3 @stoplight/spectral-owasp-ruleset@2.0.1
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
@@ -84,7 +83,6 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
 bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
-	@npm install --prefix .cache/bench --no-save --no-package-lock --loglevel=error $(BENCH_PACKAGES)
 	@exec node --import tsx test/bench/run.ts $(PARTS)
 
 # One file at a time: each measures the machine.

@@ -10,7 +10,7 @@ import type { RequestState } from '../http/request/context.js';
 import type { Micros } from '../platform/time/micros.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
-import type { GuideFiles } from './guides/guide-files.js';
+import type { Guide } from './guides/guide-files.js';
 import type { LayoutProps } from './layout/layout.js';
 import type { Contract } from './reference/contract.js';
 
@@ -41,7 +41,7 @@ export interface PageFrame {
 
 /** The parts that only the public pages need. */
 export interface SiteOptions extends PageFrame {
-  readonly guides: GuideFiles;
+  readonly guides: readonly Guide[];
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
   /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */

@@ -20,7 +20,7 @@ export function addRootFiles(router: PageRouter, { site }: Pick<SiteParts, 'site
 }
 
 /** An overview for language models, in the format of llmstxt.org. They may skip what is in the section Optional. */
-function llmsText({ guides: { guides }, publicUrl }: SiteOptions): string {
+function llmsText({ guides, publicUrl }: SiteOptions): string {
   const origin = publicUrl();
   const link = (title: string, path: string, description: string): string =>
     `- [${title}](${origin}${path}): ${description}`;

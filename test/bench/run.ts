@@ -1,6 +1,5 @@
 import { tmpdir } from 'node:os';
-import { benchGrowth } from './growth/growth.js';
-import { drawPicture } from './growth/picture.js';
+import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchMirror } from './mirror/mirror.js';
@@ -27,15 +26,10 @@ interface Part {
 const effort = { rounds: numberIn('ROUNDS', 5), seconds: numberIn('SECONDS', 3) };
 const titles = numberIn('TITLES', 1_000_000);
 const sizes = (wordsIn('SIZES') ?? ['10000', '100000', '1000000', '10000000']).map((size) => positive('SIZES', size));
-const isDrawnOnly = process.env.DRAW === '1';
-const isSaved = process.env.SAVE === '1';
 
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
-  growth: {
-    isDecisive: true,
-    run: () => (isDrawnOnly ? drawPicture() : benchGrowth({ sizes, seconds: numberIn('GROWTH_SECONDS', 60), isSaved })),
-  },
+  growth: { isDecisive: true, run: () => benchGrowth(sizes, numberIn('GROWTH_SECONDS', 60)) },
   mirror: { isDecisive: true, run: () => benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20) }) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { GUIDES, GUIDES_PATH, PICTURES } from '../../src/site/guides/guide-files.js';
+import { GUIDES } from '../../src/site/guides/guide-files.js';
 import { renderMarkdown } from '../../src/site/layout/markdown.js';
 import { TABS } from '../../src/site/settings/settings-page.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
@@ -116,14 +116,6 @@ describe('the links of the pages', () => {
       TABS.map(({ path }) => path).filter((path) => !settings.includes(path)),
       [],
     );
-  });
-
-  it('the charts of the guides are served as SVG, which is dark on a dark screen', async () => {
-    for (const path of PICTURES) {
-      const reply = await send(service.url, `${GUIDES_PATH}/${path}`);
-      assert.equal(reply.headers['content-type'], 'image/svg+xml');
-      assert.match(reply.text, /^<svg .*prefers-color-scheme: dark/s);
-    }
   });
 });
 

@@ -11,7 +11,7 @@ import { ROOT } from '../support/guides.js';
 /** The routes of the public pages. They are not called, and what they need is not there. */
 const router = routePages({
   contract: JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract,
-  site: { files: { representations: new Map() }, guides: { guides: GUIDES, pictures: new Map() } },
+  site: { files: { representations: new Map() }, guides: GUIDES },
 } as unknown as SiteParts);
 
 /** The routes of the operator pages, likewise. */

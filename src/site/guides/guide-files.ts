@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { Representation } from '../../http/response/representation.js';
 
 /** Where the guides are on the site. */
 export const GUIDES_PATH = '/docs/guides';
@@ -165,26 +164,10 @@ export const GUIDES: readonly ListedGuide[] = [
   },
 ];
 
-/** The pictures in them, which `make bench` draws. */
-export const PICTURES = ['pictures/times.svg'] as const;
-
 /** A guide with its text. */
 export interface Guide extends ListedGuide {
   /** CommonMark, without the title. */
   readonly text: string;
-}
-
-/** A picture with its size in CSS pixels, which a page reserves for it. */
-export interface Picture {
-  readonly file: Representation;
-  readonly width: string;
-  readonly height: string;
-}
-
-/** The guides and their pictures, kept in memory. */
-export interface GuideFiles {
-  readonly guides: readonly Guide[];
-  readonly pictures: ReadonlyMap<string, Picture>;
 }
 
 const AUDIENCES: readonly { readonly audience: Audience; readonly label: string }[] = [
@@ -202,16 +185,10 @@ export function byAudience(guides: readonly Guide[]): { audience: Audience; labe
 }
 
 /** Reads the guides. @param packageRoot - the folder of this package's package.json */
-export async function readGuides(packageRoot: string): Promise<GuideFiles> {
-  const folder = `${packageRoot}/src/site/guides`;
+export async function readGuides(packageRoot: string): Promise<readonly Guide[]> {
   const guides = GUIDES.map(async (guide): Promise<Guide> => {
-    const text = await readFile(`${folder}/${guide.name}.md`, 'utf8');
+    const text = await readFile(`${packageRoot}/src/site/guides/${guide.name}.md`, 'utf8');
     return { ...guide, text: text.slice(text.indexOf('\n') + 1) };
   });
-  const pictures = PICTURES.map(async (name) => {
-    const content = await readFile(`${folder}/${name}`, 'utf8');
-    const [, width = '', height = ''] = /^<svg[^>]* width="(\d+)" height="(\d+)"/.exec(content) ?? [];
-    return [name, { file: new Representation(content, 'image/svg+xml'), width, height }] as const;
-  });
-  return { guides: await Promise.all(guides), pictures: new Map(await Promise.all(pictures)) };
+  return Promise.all(guides);
 }

@@ -17,7 +17,7 @@ const MARKDOWN = 'text/markdown; charset=utf-8';
 
 /** Adds the guides of the repository: a list of them, and for each a page and its text as Markdown. */
 export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>): void {
-  const { guides, pictures } = site.guides;
+  const { guides } = site;
   const list = cached(() => {
     const description = 'Guides for developers who call the API and operators who run the service.';
     return publicPage(site, { title: 'Guides', section: 'guides', description }, <GuideList guides={guides} />);
@@ -37,9 +37,6 @@ export function addGuides(router: PageRouter, { site }: Pick<SiteParts, 'site'>)
     const markdown = cached(() => new Representation(markdownOf(guide, site), MARKDOWN), Infinity);
     router.get(`${GUIDES_PATH}/${guide.name}`, async (ctx) => (await page()).send(ctx, 'no-cache'));
     router.get(`${GUIDES_PATH}/${guide.name}.md`, async (ctx) => (await markdown()).send(ctx, 'no-cache'));
-  }
-  for (const [name, picture] of pictures) {
-    router.get(`${GUIDES_PATH}/${name}`, (ctx) => picture.file.send(ctx, 'no-cache'));
   }
 }
 
@@ -73,12 +70,11 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
   const { html, headings } = renderMarkdown(textOf(guide, site), {
     resolve: (address) => addressOnPage(address, name),
     linkCode: linkErrorCode,
-    sizeOf: (address) => site.guides.pictures.get(address.slice(GUIDES_PATH.length + 1)),
   });
   const sections = headings.filter(({ level }) => level === 2);
   const groups = [
     { title: 'On this page', links: sections.map(({ id, text: heading }) => [`#${id}`, heading] as const) },
-    ...byAudience(site.guides.guides).map(({ label, group }) => ({
+    ...byAudience(site.guides).map(({ label, group }) => ({
       title: label,
       links: group.map((other) => [`${GUIDES_PATH}/${other.name}`, other.title] as const),
     })),
@@ -90,7 +86,7 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
       <p class="small">
         <a href={`${GUIDES_PATH}/${name}.md`}>View as Markdown</a>
       </p>
-      <Neighbours name={name} guides={site.guides.guides} />
+      <Neighbours name={name} guides={site.guides} />
     </WithSidebar>
   );
 }
@@ -137,7 +133,7 @@ function addressOnPage(address: string, guide: string): string | undefined {
   if (/^(https?:|mailto:|#)/.test(address)) return address;
   const { pathname, hash } = new URL(address, `http://guides${GUIDES_PATH}/${guide}`);
   if (!pathname.startsWith(`${GUIDES_PATH}/`)) return undefined;
-  return /\.(md|svg)$/.test(pathname) ? `${pathname.replace(/\.md$/, '')}${hash}` : undefined;
+  return pathname.endsWith('.md') ? `${pathname.replace(/\.md$/, '')}${hash}` : undefined;
 }
 
 function linkErrorCode(code: string): string | undefined {

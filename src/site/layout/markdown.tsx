@@ -10,10 +10,8 @@ interface MarkdownOptions {
   readonly linkCode?: (code: string) => string | undefined;
   /** The id of a table row, by the text of its first cell where that is inline code. */
   readonly rowId?: (code: string) => string | undefined;
-  /** Converts the address of a link or an image. Undefined where the page has no address for it. */
+  /** Converts the address of a link. Undefined where the page has no address for it. */
   readonly resolve?: (address: string) => string | undefined;
-  /** The size of the image at an address, in CSS pixels: its place is reserved before it arrives. */
-  readonly sizeOf?: (address: string) => { readonly width: string; readonly height: string } | undefined;
 }
 
 /** A heading of a text, for a table of contents. */
@@ -164,19 +162,11 @@ function anchorOf(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** Converts the address of a link or an image. A link without one becomes plain text. */
-function resolveAddress(token: Token, { resolve = (address) => address, sizeOf }: MarkdownOptions): void {
-  const attribute = token.type === 'image' ? 'src' : 'href';
-  const address = token.attrGet(attribute);
+/** Converts the address of a link. A link without one becomes plain text. */
+function resolveAddress(token: Token, { resolve = (address) => address }: MarkdownOptions): void {
+  const address = token.attrGet('href');
   if (typeof address !== 'string') return;
   const resolved = resolve(address);
-  if (resolved === undefined) {
-    token.attrs = [];
-    return;
-  }
-  token.attrSet(attribute, resolved);
-  const size = token.type === 'image' ? sizeOf?.(resolved) : undefined;
-  if (size === undefined) return;
-  token.attrSet('width', size.width);
-  token.attrSet('height', size.height);
+  if (resolved === undefined) token.attrs = [];
+  else token.attrSet('href', resolved);
 }

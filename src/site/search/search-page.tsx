@@ -17,7 +17,7 @@ const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search 
 
 /** Adds the search of the reference and the guides. */
 export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
-  const search = cached(async () => createSearch(await listEntries(contract, site.guides.guides)), Infinity);
+  const search = cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
   router.get(SEARCH_PATH, async (ctx) => {
     const parameters = queryOf(ctx);
     const wanted = parameters.get('q') ?? '';

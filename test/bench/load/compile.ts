@@ -12,7 +12,7 @@ const FILES = [
   'support/http/answer-reader.ts',
 ];
 
-/** Where `make bench` installs packages of its own; the others are found above it. */
+/** The packages that they import are found above it. */
 const COMPILED = fileURLToPath(new URL('../../../.cache/bench', import.meta.url));
 
 let compiling: Promise<void> | undefined;

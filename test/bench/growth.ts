@@ -1,12 +1,10 @@
 import { Agent, get } from 'node:http';
-import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
-import { startServer, type ServerProcess } from '../../support/program.js';
-import { count, median, print, printResults } from '../measure.js';
-import { runCatalog } from '../program.js';
-import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from '../speed/cases.js';
-import { machine } from '../speed/servers.js';
-import { savePicture } from './picture.js';
+import { createSyntheticTitles } from '../support/catalog/synthetic-titles.js';
+import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
+import { startServer, type ServerProcess } from '../support/program.js';
+import { count, median, print, printResults } from './measure.js';
+import { runCatalog } from './program.js';
+import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from './speed/cases.js';
 
 const MOST_GROWTH = 1.15;
 
@@ -16,32 +14,11 @@ const TURN = 20;
 /** Turns that are not counted, while connections are opened, statements prepared and code compiled. */
 const WARM_UP_TURNS = 10;
 
-/** Median times of requests to a catalogue, in milliseconds. */
-export interface ReadTimes {
-  readonly titles: number;
-  readonly medianMs: Readonly<Record<CaseName, number>>;
-}
-
-/** The figures of the picture. */
-export interface GrowthResults {
-  readonly machine: string;
-  /** The duration of the whole measurement. */
-  readonly seconds: number;
-  readonly bySize: readonly ReadTimes[];
-}
-
-export interface GrowthOptions {
-  /** Numbers of titles, the smallest first. */
-  readonly sizes: readonly number[];
-  readonly seconds: number;
-  /** Whether to keep the figures, and to draw the picture of the performance guide. */
-  readonly isSaved: boolean;
-}
-
 /** A catalogue, its server, and one connection to the server. */
 interface Subject {
   readonly titles: number;
   readonly cases: Readonly<Record<CaseName, Case>>;
+  /** How long each request took, in milliseconds. */
   readonly times: Record<CaseName, number[]>;
   readonly database: OpenTestDatabase;
   readonly server: ServerProcess;
@@ -51,9 +28,10 @@ interface Subject {
 /**
  * Times requests to the built server, over HTTP on one connection each, at catalogues of several sizes by turns.
  *
+ * @param sizes - numbers of titles, the smallest first
  * @returns whether all goals were met
  */
-export async function benchGrowth({ sizes, seconds, isSaved }: GrowthOptions): Promise<boolean> {
+export async function benchGrowth(sizes: readonly number[], seconds: number): Promise<boolean> {
   const subjects: Subject[] = [];
   try {
     for (const size of sizes) subjects.push(await prepare(size));
@@ -67,17 +45,11 @@ export async function benchGrowth({ sizes, seconds, isSaved }: GrowthOptions): P
       await database.close();
     }
   }
-  const bySize = subjects.map(({ titles, times }) => ({ titles, medianMs: mediansOf(times) }));
-  if (isSaved) await savePicture({ machine: machine(), seconds, bySize });
-  return printGrowth(bySize);
-}
-
-function printGrowth(times: readonly ReadTimes[]): boolean {
   return printResults(
     'Median time of a request, in microseconds',
-    [...times.map(({ titles }) => `${count(titles)} titles`), 'largest ratio'],
+    [...subjects.map(({ titles }) => `${count(titles)} titles`), 'largest ratio'],
     CASE_NAMES.map((name) => {
-      const medians = times.map(({ medianMs }) => medianMs[name]);
+      const medians = subjects.map(({ times }) => median(times[name]));
       const growth = Math.max(...medians) / (medians[0] ?? NaN);
       return {
         what: CASES[name],
@@ -137,8 +109,4 @@ function timeRequest({ server, agent }: Subject, { path, headers }: BenchRequest
       response.resume();
     }).once('error', reject);
   });
-}
-
-function mediansOf({ me, stats, changes, tail, title }: Subject['times']): ReadTimes['medianMs'] {
-  return { me: median(me), stats: median(stats), changes: median(changes), tail: median(tail), title: median(title) };
 }
