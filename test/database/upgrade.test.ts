@@ -5,24 +5,16 @@ import { spendProviderSignIn } from '../../src/accounts/identities.js';
 import { createChallenge } from '../../src/accounts/passkey-challenges.js';
 import { createOperatorLink } from '../../src/accounts/sign-in-links.js';
 import { generateToken } from '../../src/accounts/tokens.js';
-import { findCallers } from '../../src/admission/callers.js';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
-import { readBounds } from '../../src/catalog/feed.js';
-import { createDeveloper, listDevelopers } from '../../src/developers/developers.js';
+import { createDeveloper } from '../../src/developers/developers.js';
 import { removeOldEvents } from '../../src/events/events.js';
-import { generateApiKey } from '../../src/keys/api-key.js';
-import { stateOf } from '../../src/keys/key-record.js';
-import { listKeys } from '../../src/keys/keys.js';
 import { connectDatabase } from '../../src/platform/postgres/connect.js';
 import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
 import { removeRows } from '../../src/platform/postgres/rows.js';
-import { STEADY_CLOCK } from '../../src/platform/time/steady-clock.js';
 import { connectTo } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { hashOf } from '../support/keys/key-hash.js';
 import type { TestDatabase } from '../support/postgres.js';
 import { createDatabaseBefore } from '../support/postgres/earlier-schema.js';
-import { addTitles } from '../support/titles.js';
 
 /** Roles are common to all databases of the server. */
 const [WRITER, SERVER, READER] = ['upgrade_writer', 'upgrade_server', 'upgrade_reader'];
@@ -82,18 +74,6 @@ describe('an upgrade of an installation at work', () => {
     });
   }
 
-  it('adds up the counts that a session has left waiting', async () => {
-    await begin('005_roles.sql');
-    const writer = await connect();
-    await writer.query("set catalog.counting = 'yes'");
-    await insert(writer, 'a', 'b');
-    assert.equal((await verifyCounts(db)).mismatches.length, 2);
-    await migrate(db);
-    await assertTitles(2);
-    await insert(writer, 'c');
-    await assertTitles(3);
-  });
-
   it('waits for an active writer, longer than a statement may take, and blocks neither it nor readers', async () => {
     await begin('005_roles.sql');
     const [writer, next] = await Promise.all([connect(), connect()]);
@@ -130,81 +110,25 @@ describe('an upgrade of an installation at work', () => {
     await assertTitles(7);
   });
 
-  for (const [migration, table] of [
-    ['005_roles.sql', 'catalog_counts'],
-    ['007_key_lives.sql', 'api_keys'],
-  ] as const) {
-    it(`lets servers read and writers write while a dump blocks ${migration}`, async () => {
-      await begin(migration);
-      await db.raw(`grant select on ${table} to ${READER}, ${SERVER}`);
-      const [dump, server, writer] = await Promise.all([connect(READER), connect(SERVER), connect()]);
-      await dump.query(`begin isolation level repeatable read; select * from public.${table}`);
-      const migrating = migrate(db);
-      let attempts = 0;
-      for (let i = 0; i < 40 || attempts === 0; i += 1) {
-        await server.query(`select * from ${table}`);
-        await insert(writer, `t${i}`);
-        const { rows } = await db.raw<{ rows: unknown[] }>(
-          "select from pg_locks where not granted and mode = 'AccessExclusiveLock'",
-        );
-        attempts += rows.length;
-      }
-      assert.equal((await pendingMigrations(db))[0], migration);
-      await dump.query('commit');
-      assert.equal((await migrating)[0], migration);
-      assert.deepEqual((await verifyCounts(db)).mismatches, []);
-    });
-  }
-
-  it('keeps the functions that servers and commands call, and revokes all others from everybody', async () => {
-    await begin('005_roles.sql');
-    const [session, other] = await Promise.all([connect(), connect(READER)]);
-    await session.query('create table own_before (i integer)');
-    // As earlier versions left them.
-    await db.raw(`
-      grant execute on all functions in schema public to public;
-      revoke execute on function catalog_counts_add(bigint[]), catalog_counts_note(bigint[]) from public`);
-    await migrate(db);
-    await session.query('select catalog_quiet_clock(), catalog_lock_writers()');
-    await assert.rejects(session.query('create table own_after (i integer)'), { code: '42501' });
-    await insert(session, 'a');
-    for (const call of ['catalog_quiet_clock()', 'catalog_lock_writers()']) {
-      await assert.rejects(other.query(`select ${call}`), { code: '42501' });
-    }
-    const { rows: callable } = await other.query(
-      `select oid::regprocedure::text from pg_proc
-        where pronamespace = 'public'::regnamespace and has_function_privilege(oid, 'execute')`,
-    );
-    assert.deepEqual(callable, []);
-  });
-
-  it('changes no position, and lets roles that can read titles read the feed start', async () => {
-    await begin('006_feed_beginning.sql');
-    await migrate(db);
-    assert.deepEqual(await readBounds(db), { start: 0n, newest: 0n });
-    const { rows } = await db.raw<{ rows: unknown[] }>(`
-      select role, privilege from unnest(array['${WRITER}', '${READER}']) role, unnest(array['select', 'update']) privilege
-       where has_table_privilege(role, 'catalog_feed', privilege)`);
-    assert.deepEqual(rows, [{ role: WRITER, privilege: 'select' }]);
-  });
-
-  it('leaves keys as they are, without an end, and developers on the default plan', async () => {
+  it('lets servers read and writers write while a dump blocks a migration', async () => {
     await begin('007_key_lives.sql');
-    const { key, prefix, hash } = generateApiKey();
-    // An operator may have removed the default plan.
-    await db('plans').where({ id: 'free' }).delete();
-    const [developer] = await db('developers').insert({ project_name: 'P' }).returning<{ id: number }[]>('id');
-    await db('api_keys').insert({ prefix, hash, developer_id: developer?.id, plan_id: 'pro' });
-    await migrate(db);
-    const [record = assert.fail(), ...others] = await listKeys(db);
-    assert.deepEqual(others, []);
-    assert.deepEqual(stateOf(record), { kind: 'active' });
-    assert.deepEqual([record.planId, record.expiresAt], ['pro', null]);
-    assert.deepEqual(
-      (await listDevelopers(db)).map(({ planId }) => planId),
-      ['free'],
-    );
-    assert.equal((await findCallers(db, [hashOf(key)], STEADY_CLOCK)).get(hashOf(key))?.expiresAt, Infinity);
+    await db.raw(`grant select on api_keys to ${READER}, ${SERVER}`);
+    const [dump, server, writer] = await Promise.all([connect(READER), connect(SERVER), connect()]);
+    await dump.query('begin isolation level repeatable read; select * from public.api_keys');
+    const migrating = migrate(db);
+    let attempts = 0;
+    for (let i = 0; i < 40 || attempts === 0; i += 1) {
+      await server.query('select * from api_keys');
+      await insert(writer, `t${i}`);
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        "select from pg_locks where not granted and mode = 'AccessExclusiveLock'",
+      );
+      attempts += rows.length;
+    }
+    assert.equal((await pendingMigrations(db))[0], '007_key_lives.sql');
+    await dump.query('commit');
+    assert.equal((await migrating)[0], '007_key_lives.sql');
+    assert.deepEqual((await verifyCounts(db)).mismatches, []);
   });
 
   it('grants the role of an existing server what the new version needs, and no other role', async () => {
@@ -244,18 +168,5 @@ describe('an upgrade of an installation at work', () => {
     await assert.rejects(withRole(SERVER, make), { code: '42501' });
     assert.equal(await withRole(SERVER, (as) => removeRows(as, 'sign_in_links', 'expires_at < now()')), 0);
     assert.equal(await withRole(SERVER, spend), 2);
-  });
-
-  it('keeps existing stamps, and gives later rows later stamps that do not end in 0', async () => {
-    await begin('011_stamps_with_six_decimals.sql');
-    const stamps = (): Promise<string[]> => db('titles').orderBy('updated_at').pluck('updated_at');
-    await addTitles(db, 100, 'old');
-    const before = await stamps();
-    assert.equal(before.filter((stamp) => stamp.endsWith('0Z')).length, 10);
-    await migrate(db);
-    await addTitles(db, 100, 'new');
-    const after = await stamps();
-    assert.deepEqual(after.slice(0, 100), before);
-    assert.equal(after.filter((stamp) => stamp.endsWith('0Z')).length, 10);
   });
 });

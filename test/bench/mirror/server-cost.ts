@@ -12,6 +12,7 @@ import { WRITES_PER_SECOND, writeSteadily } from './writer.js';
 
 /** How many mirrors there are in turn. */
 const COUNTS = [0, 1, 5, 20] as const;
+const MOST_MIRRORS = Math.max(...COUNTS);
 
 const TITLES = 20_000;
 
@@ -32,7 +33,7 @@ export async function benchServerCost(seconds: number): Promise<void> {
   const database = await openTestDatabase();
   const { db, url } = database;
   await createSyntheticTitles(url, TITLES);
-  const keys = await keysFor(db, Math.max(...COUNTS), 1);
+  const keys = await keysFor(db, MOST_MIRRORS, 1);
   const server = await startServer({ DATABASE_URL: url });
   const parts: Readonly<Record<string, Pids>> = {
     'the service': () => Promise.resolve([server.child.pid ?? 0]),
@@ -64,7 +65,9 @@ export async function benchServerCost(seconds: number): Promise<void> {
       costs.forEach((used, part) =>
         results.push({
           what: `${names[part]}, ${what}`,
-          figures: [...used, slope(COUNTS, used)].map((cost) => `${(cost * 1_000).toFixed(1)} ms`),
+          figures: [...used, ((used.at(-1) ?? NaN) - (used[0] ?? NaN)) / MOST_MIRRORS].map(
+            (cost) => `${(cost * 1_000).toFixed(1)} ms`,
+          ),
         }),
       );
     }
@@ -105,12 +108,4 @@ async function sessionsOfService(db: Knex): Promise<number[]> {
     .where({ application_name: 'catalog serve' })
     .andWhere(db.raw('datname = current_database()'))
     .pluck<number[]>('pid');
-}
-
-/** @returns how much `y` grows with `x`, by least squares */
-function slope(x: readonly number[], y: readonly number[]): number {
-  const mean = (numbers: readonly number[]): number => numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
-  const [meanX, meanY] = [mean(x), mean(y)];
-  const covariance = x.reduce((sum, one, i) => sum + (one - meanX) * ((y[i] ?? NaN) - meanY), 0);
-  return covariance / x.reduce((sum, one) => sum + (one - meanX) ** 2, 0);
 }

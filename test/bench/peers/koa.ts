@@ -10,7 +10,6 @@ import pg from 'pg';
 import pino from 'pino';
 import { Counter, Histogram } from 'prom-client';
 import { CALLER, CHANGES, PAGE_SIZE, STATS, TITLE, type CallerRow, type StatsRow, type TitleRow } from './queries.js';
-import { readSettings } from './settings.js';
 
 /** Charges a minute's and a day's counter, if the epoch is still the expected one. */
 const CHARGE = `
@@ -40,9 +39,9 @@ interface Scripted {
   charge(...keysAndArguments: readonly (string | number)[]): Promise<Counts | null>;
 }
 
-const { databaseUrl, databasePoolSize, redisUrl } = readSettings();
-const pool = new pg.Pool({ connectionString: databaseUrl, max: databasePoolSize });
-const redis = new Redis(redisUrl) as Redis & Scripted;
+const { DATABASE_URL, DATABASE_POOL_SIZE, REDIS_URL = '' } = process.env;
+const pool = new pg.Pool({ connectionString: DATABASE_URL, max: Number(DATABASE_POOL_SIZE) });
+const redis = new Redis(REDIS_URL) as Redis & Scripted;
 // The benchmark stops the database and Redis first.
 pool.on('error', () => undefined);
 redis.on('error', () => undefined);

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.js';
 import { compiled } from '../load/compile.js';
 import { ANY_CORE, type ServerCore } from '../load/cores.js';
-import type { PeerSettings } from '../peers/settings.js';
 
 const CLI = fileURLToPath(new URL('../../../.build/cli.js', import.meta.url));
 
@@ -47,12 +46,12 @@ let launched = 0;
 
 /** Starts the built service, set up as in production, or its peer. Both write their stdout to a file. */
 export async function startSubject(name: ServerName, stores: Stores, core: ServerCore = ANY_CORE): Promise<Subject> {
-  const program = name === 'service' ? [CLI, 'serve'] : [await compiled(`peers/${name}`)];
+  const program = name === 'service' ? [CLI, 'serve'] : [await compiled('peers/koa')];
   const [command = '', ...args] = core.run([NODE, ...program]);
   const file = join(stores.folder, `${name}-${++launched}.log`);
   const output = openSync(file, 'w');
   const child = spawn(command, args, {
-    env: { PATH: process.env.PATH, NODE_ENV: 'production', ...environmentOf(name, stores) },
+    env: { PATH: process.env.PATH, NODE_ENV: 'production', ...environmentOf(stores) },
     stdio: ['ignore', output, 'inherit'],
   });
   closeSync(output);
@@ -75,9 +74,8 @@ export async function startSubject(name: ServerName, stores: Stores, core: Serve
   };
 }
 
-function environmentOf(name: ServerName, { databaseUrl, redisUrl }: Stores): Record<string, string> {
-  const settings: PeerSettings = { databaseUrl, databasePoolSize: DATABASE_POOL_SIZE, redisUrl };
-  if (name !== 'service') return { PEER: JSON.stringify(settings) };
+/** The settings of the service. The peer reads those of its stores. */
+function environmentOf({ databaseUrl, redisUrl }: Stores): Record<string, string> {
   return {
     PORT: '0',
     METRICS_ADDRESS: 'off',

@@ -37,6 +37,24 @@ const SLOW_POSTGRES_MS = 80;
 
 let endSwallowed: () => void;
 
+/** The faults that a store of its own can have. */
+function killAndFreeze(name: string, part: 'redis' | 'postgres', bounds: Pick<Fault, 'boundMs' | 'allows'>): Fault[] {
+  return [
+    {
+      name: `${name} is killed`,
+      ...bounds,
+      strike: ({ deployment }) => deployment[part].kill(),
+      mend: ({ deployment }) => deployment[part].restart(),
+    },
+    {
+      name: `${name} is frozen`,
+      ...bounds,
+      strike: ({ deployment }) => deployment[part].pause(),
+      mend: ({ deployment }) => deployment[part].resume(),
+    },
+  ];
+}
+
 /** Every fault. Their order in a run comes from its seed. */
 export const FAULTS: readonly Fault[] = [
   {
@@ -56,18 +74,7 @@ export const FAULTS: readonly Fault[] = [
     allows: [],
     strike: ({ deployment }) => deployment.replaceServer('SIGTERM'),
   },
-  {
-    name: 'Redis is killed',
-    ...OF_REDIS,
-    strike: ({ deployment }) => deployment.redis.kill(),
-    mend: ({ deployment }) => deployment.redis.restart(),
-  },
-  {
-    name: 'Redis is frozen',
-    ...OF_REDIS,
-    strike: ({ deployment }) => deployment.redis.pause(),
-    mend: ({ deployment }) => deployment.redis.resume(),
-  },
+  ...killAndFreeze('Redis', 'redis', OF_REDIS),
   {
     name: 'Redis loses its data',
     ...OF_REDIS,
@@ -110,18 +117,7 @@ export const FAULTS: readonly Fault[] = [
       await postgres.restart();
     },
   },
-  {
-    name: 'PostgreSQL is killed',
-    ...OF_POSTGRES,
-    strike: ({ deployment }) => deployment.postgres.kill(),
-    mend: ({ deployment }) => deployment.postgres.restart(),
-  },
-  {
-    name: 'PostgreSQL is frozen',
-    ...OF_POSTGRES,
-    strike: ({ deployment }) => deployment.postgres.pause(),
-    mend: ({ deployment }) => deployment.postgres.resume(),
-  },
+  ...killAndFreeze('PostgreSQL', 'postgres', OF_POSTGRES),
   {
     name: 'the follower is killed',
     ...OF_CLIENTS,

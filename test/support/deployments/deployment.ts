@@ -1,9 +1,9 @@
-import { Agent, get } from 'node:http';
+import { Agent } from 'node:http';
 import type { Knex } from 'knex';
 import { createDeveloper } from '../../../src/developers/developers.js';
 import { createKey, type CreatedKey } from '../../../src/keys/keys.js';
 import { setPlan } from '../../../src/limits/plans.js';
-import { GIVE_UP_MS } from '../eventually.js';
+import { send } from '../request.js';
 
 /** What tests look at in an answer. */
 export interface Answer {
@@ -37,22 +37,15 @@ export async function newPlan(
  *
  * @param address - of the client, as a proxy would report it: keys that fail are counted by it
  */
-export function ask(url: string, key: string, address = '192.0.2.1'): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': address };
-    get(`${url}/api/v1/me`, { agent, headers, timeout: GIVE_UP_MS }, (response) => {
-      response.resume();
-      response.on('error', reject);
-      response.on('end', () => {
-        const { ratelimit = '', 'retry-after': retryAfter } = response.headers;
-        resolve({
-          status: response.statusCode ?? 0,
-          remaining: [...String(ratelimit).matchAll(/;r=(\d+);/g)].map(([, left]) => Number(left)),
-          retryAfter: retryAfter === undefined ? undefined : Number(retryAfter),
-        });
-      });
-    }).on('error', reject);
-  });
+export async function ask(url: string, key: string, address = '192.0.2.1'): Promise<Answer> {
+  const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': address };
+  const reply = await send(url, '/api/v1/me', { headers, agent });
+  const { ratelimit = '', 'retry-after': retryAfter } = reply.headers;
+  return {
+    status: reply.status,
+    remaining: [...String(ratelimit).matchAll(/;r=(\d+);/g)].map(([, left]) => Number(left)),
+    retryAfter: retryAfter === undefined ? undefined : Number(retryAfter),
+  };
 }
 
 /** Counts answers by their status. */

@@ -8,9 +8,6 @@ export type Tally = Readonly<Record<string, number>>;
 /** Connections in use at a time: fewer than may wait for a server to accept them. */
 const AT_A_TIME = 200;
 
-/** Connections from one address, which has about 28,000 ports for them on Linux. */
-const CONNECTIONS_OF_ADDRESS = 20_000;
-
 /** Connections that a client keeps open and uses from time to time. */
 export class KeptConnections {
   readonly #connections: readonly KeptConnection[];
@@ -23,7 +20,7 @@ export class KeptConnections {
     private readonly request: string,
   ) {
     const port = Number(new URL(url).port);
-    this.#connections = Array.from({ length: count }, (_, i) => new KeptConnection(port, sourceOf(i)));
+    this.#connections = Array.from({ length: count }, () => new KeptConnection(port));
   }
 
   /**
@@ -66,16 +63,11 @@ export function requestFor(path: string, key: string): string {
 
 class KeptConnection {
   state = 'not made';
-  readonly #port: number;
-  readonly #source: string | undefined;
   readonly #reader = new AnswerReader();
   #socket: Socket | undefined;
   #answer: (outcome: string) => void = () => undefined;
 
-  constructor(port: number, source: string | undefined) {
-    this.#port = port;
-    this.#source = source;
-  }
+  constructor(private readonly port: number) {}
 
   /** @returns the status, or why there is none */
   ask(request: string): Promise<string> {
@@ -99,11 +91,7 @@ class KeptConnection {
 
   #connect(): Socket {
     this.state = 'open';
-    const socket = connect({
-      host: '127.0.0.1',
-      port: this.#port,
-      ...(this.#source !== undefined && { localAddress: this.#source }),
-    });
+    const socket = connect(this.port, '127.0.0.1');
     socket.on('data', (bytes) => {
       const status = this.#reader.read(bytes);
       if (status !== undefined) this.#answer(String(status));
@@ -118,11 +106,6 @@ class KeptConnection {
     if (this.state === 'open') this.state = state;
     this.#answer(this.state);
   }
-}
-
-function sourceOf(index: number): string | undefined {
-  const place = Math.floor(index / CONNECTIONS_OF_ADDRESS);
-  return place === 0 ? undefined : `127.0.0.${place + 1}`;
 }
 
 function tallyOf(outcomes: readonly string[]): Tally {
