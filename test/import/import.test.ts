@@ -110,40 +110,23 @@ describe('an import', () => {
 
   it('updates only rows that differ, and moves only those to the end of the feed', async () => {
     await catalogue.import(TITLES);
-    const before = await catalogue.db('titles').select('svc_id', 'updated_at').orderBy('svc_id');
+    const before = await catalogue.db('titles').where('svc_id', 't-1').pluck('updated_at');
     const changed = TITLES.replace('Drei', 'Vier').replace('t-2,movie', 't-2,series').concat('t-0,movie,Zero,,\n');
     assert.deepEqual(await catalogue.import(changed), {
       result: counts({ rows: 4, created: 1, updated: 2, unchanged: 1 }),
       rejected: [],
     });
-    const [one, two, three] = [STORED[1], STORED[0], STORED[2]];
-    const stored = await catalogue.titles();
-    assert.deepEqual(stored[0], one);
-    assert.deepEqual(
-      [...stored].sort((a, b) => a.svc_id.localeCompare(b.svc_id)),
-      [
-        { svc_id: 't-0', media_type: 'movie', title: 'Zero', has_bundles: false, available_in_library: false },
-        one,
-        { ...two, media_type: 'series' },
-        { ...three, title: 'Vier äöü 日本 😀 \\N \\.' },
-      ],
-    );
-    const after = await catalogue.db('titles').select('svc_id', 'updated_at').where('svc_id', 't-1');
-    assert.deepEqual(
-      after,
-      before.filter(({ svc_id }: { svc_id: string }) => svc_id === 't-1'),
-    );
-    assert.deepEqual(
-      { ...(await catalogue.counts()) },
-      {
-        titles: 4,
-        movies: 2,
-        series: 2,
-        available_in_library: 2,
-        people: 0,
-        collections: 0,
-      },
-    );
+    const [first, ...moved] = await catalogue.titles();
+    assert.deepEqual(first, STORED[1]);
+    assert.deepEqual(moved.map(({ svc_id: id, media_type: type, title }) => [id, type, title]).sort(), [
+      ['t-0', 'movie', 'Zero'],
+      ['t-2', 'series', 'Two, or "More"'],
+      ['t-3', 'movie', 'Vier äöü 日本 😀 \\N \\.'],
+    ]);
+    const after = await catalogue.db('titles').where('svc_id', 't-1').pluck('updated_at');
+    assert.deepEqual(after, before);
+    const { movies, series } = await catalogue.counts();
+    assert.deepEqual([movies, series], [2, 2]);
   });
 
   it('keeps the value of a known row if the column is absent or the cell is empty', async () => {

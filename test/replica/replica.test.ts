@@ -4,14 +4,18 @@ import type { Knex } from 'knex';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
-import { toSeconds, type Micros } from '../../src/platform/time/micros.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { assertProblem } from '../support/problem.js';
+import { runCommand } from '../support/programs/command.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
+import { addTitleAt, emptyCatalogue } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
+
+const DAY = 86_400n * MICROS_PER_SECOND;
 
 describe('reading from a replica', () => {
   const world = testWorld({ ownServer: true });
@@ -104,7 +108,7 @@ describe('reading from a replica', () => {
 
   it('requests fall back to the primary when the replica is frozen', async () => {
     await replica.caughtUp();
-    replica.freeze();
+    replica.pause();
     try {
       // At once, so that each of them notices the loss, which is reported once.
       const paths = [`/changes?since=${hourAgo}`, '/stats', '/titles/before'];
@@ -114,7 +118,7 @@ describe('reading from a replica', () => {
         [200, 200, 200],
       );
     } finally {
-      replica.thaw();
+      replica.resume();
     }
     await eventually('the replica is used again', async () => {
       await get('/stats');
@@ -145,6 +149,21 @@ describe('reading from a replica', () => {
     await assertBefore(beginning);
     await replica.resumeReplay();
     assert.equal(timesLogged('replica lost'), 2);
+  });
+
+  it('an export from a replica has a position before every entry that it lacks, even if it lags by days', async () => {
+    await emptyCatalogue(world.db);
+    const now = systemClock();
+    await addTitleAt(world.db, 'old', now - 40n * DAY);
+    await replica.caughtUp();
+    await replica.pauseReplay();
+    const missing = now - 3n * DAY;
+    await addTitleAt(world.db, 'missing', missing);
+    const { code, stderr } = await runCommand(['export', '--kind', 'titles', '--json'], { DATABASE_URL: replica.url });
+    assert.equal(code, 0, stderr);
+    const { rows, follow_from: since } = JSON.parse(stderr) as { rows: number; follow_from: number };
+    assert.equal(rows, 1);
+    assert.ok(since < toSeconds(missing) && since > toSeconds(now - 30n * DAY), String(since));
   });
 });
 

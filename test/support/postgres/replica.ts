@@ -1,11 +1,11 @@
 import { appendFile, chmod, chown, cp, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../eventually.js';
-import { startServerIn, withClient, type TestPostgres } from '../postgres.js';
+import { startServerIn, withClient, type TcpServer, type TestPostgres } from '../postgres.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** A streaming replica of a test's PostgreSQL. It is stopped and removed with the test run at the latest. */
-export interface TestReplica {
+export interface TestReplica extends Pick<TcpServer, 'kill' | 'restart' | 'pause' | 'resume'> {
   readonly url: string;
   /** Resolves when it has replayed all that the primary has committed so far. */
   caughtUp(): Promise<void>;
@@ -14,13 +14,6 @@ export interface TestReplica {
   resumeReplay(): Promise<void>;
   /** Makes it a primary, with all that it has received. Resolves when it takes writes. */
   promote(): Promise<void>;
-  /** Kills all its processes. */
-  kill(): Promise<void>;
-  /** Starts it again after that. */
-  restart(): Promise<void>;
-  /** Freezes all its processes: connections stay, but nothing answers. */
-  freeze(): void;
-  thaw(): void;
 }
 
 /** What a base backup leaves out (PostgreSQL documentation, "Making a Base Backup Using the Low Level API"). */
@@ -70,6 +63,7 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
 
   await caughtUp();
   return {
+    ...server,
     url,
     caughtUp,
     pauseReplay: () =>
@@ -88,10 +82,6 @@ export async function startReplica(primary: TestPostgres): Promise<TestReplica> 
       withClient(url, async (client) => {
         await client.query('select pg_promote()');
       }),
-    kill: () => server.kill(),
-    restart: () => server.restart(),
-    freeze: () => server.pause(),
-    thaw: () => server.resume(),
   };
 }
 
