@@ -61,7 +61,7 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
  * @returns the callers by the hash of their key; none for unknown, revoked and expired keys, and for keys of suspended
  *   developers
  */
-export async function findCallers(
+async function findCallers(
   db: Knex,
   hashes: readonly string[],
   clock: SteadyClock,

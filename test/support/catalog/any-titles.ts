@@ -5,7 +5,7 @@ import type { StoredTitle } from './importing.js';
 const text = fc
   .oneof(
     fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }),
-    fc.string({ unit: fc.constantFrom(...'",\t\n\r\\N.\'{ é😀\ufeff\x01\x02') }),
+    fc.string({ unit: fc.constantFrom(...Array.from('",\t\n\r\\N.\'{ é😀\ufeff\x01\x02')) }),
     fc.string({ unit: 'binary', minLength: 1000, maxLength: 1000 }),
   )
   .filter((value) => value.trim() !== '' && !/[\0\p{Cs}]/u.test(value));
