@@ -19,8 +19,8 @@ export interface LoadOptions extends RetryOptions {
   /** Fail instead of waiting until the operator of the service acts. */
   readonly once: boolean;
   readonly onFailure: (reason: string, waitMs: number) => void;
-  /** Called when no copy is published, so that the feed is read instead. */
-  readonly onNoCopy: () => void;
+  /** Reports a step to the mirror's operator, in a sentence. */
+  readonly print: (line: string) => void;
   readonly onProgress: OnProgress;
 }
 
@@ -48,15 +48,16 @@ const MOST_PASSES = 5;
  * @throws the signal's reason
  */
 export async function loadCatalogue(store: MirrorStore, options: LoadOptions): Promise<Loaded> {
-  const { source, signal, once, retryPolicy, onFailure, onNoCopy } = options;
+  const { source, signal, once, retryPolicy, onFailure, print } = options;
   let unusable: { readonly copy: string | undefined; readonly error: CopyUnusable; readonly until: number } | undefined;
   const attempt = async (): Promise<Loaded> => {
     const manifest = await source.readManifest(options);
     const copy = manifest?.created_at;
     if (unusable?.copy === copy && unusable && Date.now() < unusable.until) throw unusable.error;
     try {
-      if (manifest === undefined) onNoCopy();
-      return await (manifest === undefined ? loadFeed(store, options) : loadCopy(store, manifest, options));
+      if (manifest !== undefined) return await loadCopy(store, manifest, options);
+      print(`No copy is published at ${source.url}/. Reading the whole feed instead.`);
+      return await loadFeed(store, options);
     } catch (error) {
       if (error instanceof CopyUnusable) unusable = { copy, error, until: Date.now() + UNUSABLE_MS };
       throw error;

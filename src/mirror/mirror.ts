@@ -1,25 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import { PositionRefused, type PollResult } from '../follower/client.js';
+import { PositionRefused, showPosition } from '../follower/client.js';
 import { follow } from '../follower/follow.js';
 import { asClause, TemporaryFailure } from '../follower/retry.js';
 import { backoff } from '../platform/async/backoff.js';
 import { isDatabaseUnavailable, sqlState } from '../platform/postgres/errors.js';
+import { formatCount } from '../platform/text/count.js';
 import { loadCatalogue, type Loaded, type LoadOptions } from './load.js';
 import type { MirrorStatus } from './status.js';
 import { MirrorLocked } from './session.js';
-import { MirrorStore, PositionMoved, type Entry, type StoreOptions } from './store.js';
+import { MirrorStore, PositionMoved, type StoreOptions } from './store.js';
 
 export interface MirrorOptions extends StoreOptions, LoadOptions {
   /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */
   readonly intervalMs: number | undefined;
   readonly status: MirrorStatus;
-  /** Called when the whole catalogue was loaded. */
-  readonly onLoaded: (loaded: Loaded) => void;
   /** Called when the mirror starts to follow the feed from a position, in seconds. */
   readonly onFollowing: (position: number) => void;
-  /** Called when the feed no longer accepts the mirror's position, in seconds. */
-  readonly onRefused: (position: number) => void;
 }
 
 /**
@@ -34,7 +31,7 @@ export async function mirror(given: MirrorOptions): Promise<number | undefined> 
   const { signal, once, retryPolicy, status } = given;
   const options: MirrorOptions = {
     ...given,
-    readPage: (since, pageSignal) => given.readPage(since, pageSignal).then(requireEntries, retryIfAhead),
+    readPage: (since, pageSignal) => given.readPage(since, pageSignal).catch(retryIfAhead),
     onFailure(reason, waitMs) {
       status.failed();
       given.onFailure(reason, waitMs);
@@ -80,7 +77,7 @@ function isTransientAtStart(error: unknown): boolean {
 
 /** Keeps a mirror on one session of its database. @param onStored - called after each commit */
 async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
-  const { baseUrl, schema, signal, status, onLoaded, onFollowing, onRefused } = options;
+  const { baseUrl, schema, signal, status, print, onFollowing } = options;
   const saved = await store.readState();
   if (saved !== undefined && saved.baseUrl !== baseUrl) {
     throw new OperatorError(
@@ -95,8 +92,9 @@ async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored
       const loaded = await loadCatalogue(store, options);
       ({ position } = loaded);
       status.loaded();
-      onLoaded(loaded);
+      print(describe(loaded));
     }
+    print(`Following ${baseUrl} from ${showPosition(position)}.`);
     onFollowing(position);
     status.position = position;
     let requestedAt = 0;
@@ -123,7 +121,7 @@ async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored
         position = state?.position;
         status.verification = state?.verified;
       } else if (error instanceof PositionRefused) {
-        onRefused(position);
+        print(`The feed no longer accepts the position ${showPosition(position)}. Loading the newest copy.`);
         position = undefined;
       } else {
         throw error;
@@ -132,44 +130,12 @@ async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored
   }
 }
 
-/** @throws TemporaryFailure for what the contract does not allow, since the service may be repaired */
-function requireEntries(result: PollResult): PollResult {
-  if (result.page.data.every(isEntry)) return result;
-  throw new TemporaryFailure('The response has an entry that is not a title');
-}
-
-/** How the contract writes a time and an id. */
-const STAMP = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
-
-/** What PostgreSQL does not store: a zero byte, and half of a surrogate pair. */
-const UNSTORABLE = /[\0\p{Cs}]/u;
-
-/** @returns whether a value of a page is an entry that a mirror can store */
-function isEntry({
-  svc_id,
-  media_type,
-  title,
-  updated_at,
-  has_bundles,
-}: Partial<Record<keyof Entry, unknown>>): boolean {
-  return (
-    isMatch(ID, svc_id) &&
-    [media_type, title].every((text) => typeof text === 'string' && !UNSTORABLE.test(text)) &&
-    isMatch(STAMP, updated_at) &&
-    isDate(updated_at) &&
-    typeof has_bundles === 'boolean'
+function describe({ inserted, changed, deleted, copyOf }: Loaded): string {
+  const numbers = Object.entries({ inserted, changed, deleted }).map(
+    ([what, count]) => `${formatCount(count)} ${what}`,
   );
-}
-
-function isMatch(pattern: RegExp, value: unknown): value is string {
-  return typeof value === 'string' && pattern.test(value);
-}
-
-/** @returns false for the 30th of February, which Date.parse() takes for a day in March */
-function isDate(stamp: string): boolean {
-  const time = Date.parse(stamp);
-  return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === stamp.slice(0, 10);
+  const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
+  return `Loaded ${source}: ${numbers.join(', ')}.`;
 }
 
 /**

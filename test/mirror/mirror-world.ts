@@ -131,9 +131,7 @@ export function mirrorWorld() {
         status: new MirrorStatus(),
         onFailure: ignore,
         onProgress: ignore,
-        onRefused: ignore,
-        onNoCopy: ignore,
-        onLoaded: ignore,
+        print: ignore,
         onFollowing: ignore,
         ...options,
       });

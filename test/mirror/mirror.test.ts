@@ -188,34 +188,6 @@ describe('catalog mirror', () => {
     assert.deepEqual(states, ['copying', 'failing', 'copying', 'copying', 'copying']);
   });
 
-  it('a mirror stores no page with an entry that is not a title, and waits for a better one', async () => {
-    const wrong: readonly object[] = [
-      { title: 'Half of a surrogate pair \ud83c' },
-      { title: 'A zero byte \0' },
-      { updated_at: '2026-02-30T00:00:00.000001Z' },
-      { updated_at: '0000-01-01T00:00:00.000001Z' },
-      { svc_id: 'x'.repeat(65) },
-    ];
-    await addTitles(service.db, 3);
-    const read = createClient({ baseUrl: service.url, key: service.key });
-    const failures: string[] = [];
-    const ending = new AbortController();
-    await world.keep(ending.signal, {
-      async readPage(since, signal) {
-        const result = await read(since, signal);
-        const data = result.page.data.map((entry) => ({ ...entry, ...wrong[failures.length] }));
-        return { ...result, page: { ...result.page, data } };
-      },
-      onFailure: (reason) => failures.push(reason),
-      onFollowing: () => ending.abort(),
-    });
-    assert.deepEqual(
-      failures,
-      wrong.map(() => 'The response has an entry that is not a title'),
-    );
-    await world.requireEqual();
-  });
-
   it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
     await addTitles(service.db, 3);
     const program = world.startProcess();

@@ -4,7 +4,6 @@ import { OperatorError } from '../../errors.js';
 import { createClient, createTitleCounter, showPosition } from '../../follower/client.js';
 import { retryPolicy, type RetryOptions } from '../../follower/retry.js';
 import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
-import type { Loaded } from '../../mirror/load.js';
 import { mirror } from '../../mirror/mirror.js';
 import { MirrorStatus } from '../../mirror/status.js';
 import { verifyNewCopies, verifyNewCopy, type VerifyNewCopiesOptions } from '../../mirror/verify.js';
@@ -21,7 +20,6 @@ import {
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
-import { formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags {
   /** In milliseconds. */
@@ -102,15 +100,9 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
         ...retry,
         status,
         onProgress: (progress) => display.update(progress),
-        onNoCopy: () => print(`No copy is published at ${source.url}/. Reading the whole feed instead.`),
-        onRefused: (position) =>
-          print(`The feed no longer accepts the position ${showPosition(position)}. Loading the newest copy.`),
-        onLoaded(loaded) {
+        print,
+        onFollowing() {
           display.stop();
-          print(describe(loaded));
-        },
-        onFollowing(position) {
-          print(`Following ${client.baseUrl} from ${showPosition(position)}.`);
           if (flags.verify && !once) verifying ??= verifyNewCopies(copies);
         },
       }),
@@ -137,14 +129,6 @@ function compare(options: VerifyNewCopiesOptions): Promise<number> {
     if (options.signal.aborted) return 0;
     throw error;
   });
-}
-
-function describe({ inserted, changed, deleted, copyOf }: Loaded): string {
-  const numbers = Object.entries({ inserted, changed, deleted }).map(
-    ([what, count]) => `${formatCount(count)} ${what}`,
-  );
-  const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
-  return `Loaded ${source}: ${numbers.join(', ')}.`;
 }
 
 function metricsAddress(value: string): MetricsAddress {
