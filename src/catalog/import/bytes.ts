@@ -6,43 +6,16 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** A file in a compression other than gzip. */
-export class CompressedFile extends OperatorError {
-  /** @param program - decompresses the file that is its argument, or its standard input */
-  constructor(
-    name: string,
-    readonly program: string,
-  ) {
-    super(`The file is compressed with ${name}. Decompress it first, with "${program}".`);
-  }
-}
-
-const isAt =
-  (magic: Buffer, at = 0) =>
-  (head: Buffer): boolean =>
-    startsWith(head.subarray(at), magic);
-
-const foreign = (what: string) => (): OperatorError => new OperatorError(`The file is ${what}.`);
-const compressed = (name: string, program: string) => (): OperatorError => new CompressedFile(name, program);
-
-/** Files that look like CSV to their users: written by spreadsheet programs, packed or compressed. */
-const UNSUPPORTED: readonly (readonly [isIt: (head: Buffer) => boolean, error: () => OperatorError])[] = [
-  [isAt(Buffer.from([0xff, 0xfe])), foreign('UTF-16 text; convert it to UTF-8')],
-  [isAt(Buffer.from([0xfe, 0xff])), foreign('UTF-16 text; convert it to UTF-8')],
-  [isAt(Buffer.from('PK\x03\x04')), foreign('a ZIP archive or a spreadsheet; unpack it, or save it as CSV')],
-  [isAt(Buffer.from('ustar'), 257), foreign('a tar archive; unpack it, and import the file in it')],
-  [isAt(Buffer.from([0x28, 0xb5, 0x2f, 0xfd])), compressed('zstd', 'zstd -dc')],
-  [isAt(Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00])), compressed('xz', 'xz -dc')],
-  [isAt(Buffer.from('BZh91AY&SY')), compressed('bzip2', 'bzip2 -dc')],
+/** How files begin that look like CSV to their users: the bytes, what the file is, and where the bytes are. */
+const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, at?: number])[] = [
+  [Buffer.from([0xff, 0xfe]), 'UTF-16 text; convert it to UTF-8'],
+  [Buffer.from([0xfe, 0xff]), 'UTF-16 text; convert it to UTF-8'],
+  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet; unpack it, or save it as CSV'],
+  [Buffer.from('ustar'), 'a tar archive; unpack it, and import the file in it', 257],
+  [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), 'compressed with zstd. Decompress it first, with "zstd -dc"'],
+  [Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), 'compressed with xz. Decompress it first, with "xz -dc"'],
+  [Buffer.from('BZh91AY&SY'), 'compressed with bzip2. Decompress it first, with "bzip2 -dc"'],
 ];
-
-/** The bytes up to the end of the last mark above. */
-export const HEAD = 262;
-
-/** Requires that a file does not begin like one that is no text. @throws OperatorError */
-export function requireText(head: Buffer): void {
-  for (const [isIt, error] of UNSUPPORTED) if (isIt(head)) throw error();
-}
 
 /**
  * Reads the text of a source. Decompresses gzip and drops a byte order mark.
@@ -53,7 +26,9 @@ export function requireText(head: Buffer): void {
 export async function* readText(source: Readable, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const raw = await readAhead(sourceChunks(source, onBytes));
   const text = startsWith(raw.head, GZIP) ? await readAhead(gunzip(raw.all)) : raw;
-  requireText(text.head);
+  for (const [mark, what, at] of UNSUPPORTED) {
+    if (startsWith(text.head.subarray(at), mark)) throw new OperatorError(`The file is ${what}.`);
+  }
   let skip = startsWith(text.head, UTF8_BOM) ? UTF8_BOM.length : 0;
   for await (const chunk of text.all) {
     yield chunk.subarray(skip);

@@ -13,7 +13,6 @@ import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 
-export { CompressedFile, HEAD, requireText } from './bytes.js';
 export type { Kind } from '../columns.js';
 
 export type Format = 'csv' | 'tsv' | 'ndjson';

@@ -1,15 +1,7 @@
 import { Option } from 'commander';
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import {
-  CompressedFile,
-  HEAD,
-  importCatalogue,
-  requireText,
-  type Format,
-  type ImportResult,
-  type Kind,
-} from '../../catalog/import/index.js';
+import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { kindOption } from '../arguments.js';
 import { formatCount } from '../../platform/text/count.js';
@@ -88,7 +80,7 @@ export const registerImport: RegisterCommand = (program, context) => {
 };
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
-  const format = flags.format ?? (await inferFormatOf(file, flags));
+  const format = flags.format ?? inferFormatOf(file);
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
   const rejections = new Rejections();
   const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
@@ -113,8 +105,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
       { bulk: true },
     );
   } catch (error) {
-    if (isFileError(error)) throw unreadable(file, error);
-    throw error instanceof CompressedFile ? decompressing(error, file, { ...flags, format }) : error;
+    throw isFileError(error) ? unreadable(file, error) : error;
   } finally {
     display.stop();
     source.destroy();
@@ -128,51 +119,15 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
   if (result.rows === 0) throw new OperatorError('Nothing was imported: the file has no rows.');
 }
 
-/** @throws OperatorError that names what the file is instead, if it is no text, or that its name has no format */
-async function inferFormatOf(file: string, flags: ImportFlags): Promise<Format> {
+/** @throws UsageError if the name of the file has no format */
+function inferFormatOf(file: string): Format {
   // The reader of a file in one of these compressions explains how to decompress it.
   const name = file.replace(/\.(xz|zst|bz2)$/i, '');
   const formats = Object.keys(FORMATS) as Format[];
   const format = formats.find((each) => FORMATS[each].test(name));
   if (format !== undefined) return format;
-  try {
-    if (file !== '-') requireText(await readHead(file));
-  } catch (foreign) {
-    throw foreign instanceof CompressedFile ? decompressing(foreign, file, flags) : foreign;
-  }
   const what = file === '-' ? 'standard input' : file;
   throw new UsageError(`Cannot infer a format for ${what}: add --format ${formats.join(' or --format ')}.`);
-}
-
-/** @returns the first bytes of a file; none if it cannot be read */
-async function readHead(file: string): Promise<Buffer> {
-  const handle = await open(file).catch(() => undefined);
-  try {
-    const { buffer, bytesRead } = (await handle?.read(Buffer.alloc(HEAD))) ?? { buffer: Buffer.alloc(0), bytesRead: 0 };
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await handle?.close();
-  }
-}
-
-/** Writes the command that imports a compressed file, with the options that this one was called with. */
-function decompressing({ message, program }: CompressedFile, file: string, flags: ImportFlags): OperatorError {
-  if (file === '-') return new OperatorError(message);
-  const options = [
-    ...['--kind', flags.kind, '--format', flags.format ?? 'csv'],
-    ...Array.from(flags.column ?? [], ([ours, theirs]) => ['--column', `${ours}=${theirs}`]).flat(),
-    ...Array.from(flags.value ?? [], ([column, values]) =>
-      Array.from(values, ([theirs, ours]) => ['--value', `${column}:${theirs}=${ours}`]),
-    ).flat(2),
-    ...(flags.skipUnmapped ? ['--skip-unmapped'] : []),
-    ...(flags.strict ? ['--strict'] : []),
-  ];
-  const call = `${program} ${shellWord(file)} | catalog import - ${options.map(shellWord).join(' ')}`;
-  return new OperatorError(`${message.replace(/ Decompress.*/, '')} Decompress it on the way:\n  ${call}`);
-}
-
-function shellWord(text: string): string {
-  return /^[\w./:=,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */
