@@ -13,9 +13,6 @@ const LOCK_NAME = '.publishing';
 /** A run that has not refreshed its lock for this long has been killed, in milliseconds. */
 const STALE_AFTER_MS = 15_000;
 
-/** Further ahead of the clock, in milliseconds, the newest copy was made with a wrong clock, or this one is wrong. */
-const MOST_AHEAD_MS = 3_600_000;
-
 /** What this module names, and so may remove. Files with other names stay. */
 const FILE = /^(?:titles|people|collections)-\d+-[0-9a-f]{16}\.ndjson\.gz$/;
 const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.[0-9a-f]{16}\.partial$/;
@@ -38,7 +35,7 @@ export interface CopyFolder {
  * Opens a folder of copies and removes what a killed run has left there.
  *
  * @param baseUrl - the service that the copies are of
- * @throws OperatorError when another run is using the folder, or it holds copies of another service or of the future
+ * @throws OperatorError when another run is using the folder, or it holds copies of another service
  */
 export async function openCopyFolder(folder: string, baseUrl: string): Promise<CopyFolder> {
   const { lost, release } = await lockFolder(folder);
@@ -54,12 +51,6 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
       );
     }
     const newestTime = newest === undefined ? 0 : Date.parse(newest.created_at);
-    if (newestTime > Date.now() + MOST_AHEAD_MS) {
-      throw new OperatorError(
-        `The newest copy in ${folder} has a time in the future, ${newest?.created_at ?? ''}. Check the clock of this ` +
-          'machine. If it is right, delete that manifest.json and publish again.',
-      );
-    }
     // What a run that was killed has left.
     await removeMatching(folder, (name) => PARTIAL.test(name));
     await removeUnpublished(folder);

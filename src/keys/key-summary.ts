@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { PLAN_COLUMNS, type Plan } from '../limits/plans.js';
 import { EXPIRES_SOON_DAYS, IS_ACTIVE, keyFields, UNUSED_DAYS, type KeyRecord } from './key-record.js';
 
 /** The keys of a developer in numbers. */
@@ -55,4 +56,16 @@ export async function listKeysWithHints(db: Knex, developerId: number, limit: nu
     )
     .orderByRaw('expires_at nulls last, id')
     .limit(limit);
+}
+
+/** @returns the plans that apply to a developer, smallest first: those of active keys, and that of new keys */
+export async function listPlansOf(db: Knex, developerId: number): Promise<readonly Plan[]> {
+  return db('plans')
+    .select<Plan[]>(PLAN_COLUMNS)
+    .whereRaw(
+      `id in (select plan_id from api_keys where developer_id = ? and ${IS_ACTIVE}
+               union select plan_id from developers where id = ?)`,
+      [developerId, developerId],
+    )
+    .orderBy(['requests_per_minute', 'id']);
 }

@@ -25,7 +25,6 @@ import {
 import { LastUsed } from '../keys/last-used.js';
 import { flushRecords, startBackgroundWork } from './background.js';
 import { openInternalServer, type LoadOperatorPages } from './internal-server.js';
-import { timeBounds } from './time-bounds.js';
 import { createMetrics } from './metrics.js';
 import { Notices } from './notices.js';
 import { connectDatabase, type ConnectedDatabase } from '../platform/postgres/connect.js';
@@ -126,7 +125,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
     ...(config.redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
     ...(config.databaseReadUrl === undefined ? [] : (['replica'] as const)),
   ]);
-  const checkDatabase = databaseCheck(db, health, timeBounds(config.requestTimeoutMs).databaseMs);
+  const checkDatabase = databaseCheck(db, health, timeBounds(config).databaseMs);
   const now = overrides.now ?? systemClock;
   const clock = new SteadyClock(overrides.now && (() => toMilliseconds(now())));
   const records = opened.add({ lastUsed: new LastUsed(clock), usage: new UsageCounter() }, (it) =>
@@ -258,7 +257,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
 }
 
 function openDatabaseOf({ config, packageRoot, migrate, onDatabaseLost }: ServiceOptions): Promise<ConnectedDatabase> {
-  const { databaseMs } = timeBounds(config.requestTimeoutMs);
+  const { databaseMs } = timeBounds(config);
   return connectDatabase({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -278,7 +277,7 @@ function openReplica(
   { db: primary, fence }: ConnectedDatabase,
 ): { pool: Knex; read: Read } | undefined {
   if (config.databaseReadUrl === undefined) return undefined;
-  const { replicaMs } = timeBounds(config.requestTimeoutMs);
+  const { replicaMs } = timeBounds(config);
   const pool = openDatabase({
     address: config.databaseReadUrl,
     applicationName: 'catalog serve (replica)',
@@ -308,9 +307,24 @@ async function openAdmission(
     fence,
     clock,
     address,
-    timeoutMs: timeBounds(config.requestTimeoutMs).redisMs,
+    timeoutMs: timeBounds(config).redisMs,
     connectDedicated,
     onChange: (dependency, state, error) => health.note(dependency, state, error),
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
+}
+
+/**
+ * Divides the time of a request, so that it gets its own answer rather than the deadline's. By default a request has
+ * 900 ms: 800 for the database, 300 for the replica, 250 for Redis. The primary can then still answer in time when the
+ * replica does not, and the database when Redis does not.
+ *
+ * @returns the bounds on a wait for each, in milliseconds
+ */
+function timeBounds({ requestTimeoutMs }: Config) {
+  return {
+    databaseMs: Math.round((requestTimeoutMs * 8) / 9),
+    replicaMs: Math.round(requestTimeoutMs / 3),
+    redisMs: Math.round((requestTimeoutMs * 5) / 18),
+  };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo/prepare-demo.js';
+import { prepareDemo } from '../../src/commands/demo/demo.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { listDevelopers } from '../../src/developers/developers.js';
 import { listEvents } from '../../src/events/events.js';

@@ -53,7 +53,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
         context,
         async (db) =>
           developer === undefined
-            ? (await import('../demo/prepare-demo.js')).createDemoKey(db)
+            ? (await import('../demo/demo.js')).createDemoKey(db)
             : createKey(db, { developerId: developer, planId: plan, label, expires }),
         UNCACHED,
       );

@@ -4,7 +4,7 @@ import type { OperatorError } from '../../errors.js';
 import type { ServiceOptions } from '../../service/create-service.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addItems, addNotes } from '../output/help.js';
-import type { Demo } from '../demo/prepare-demo.js';
+import type { Demo } from '../demo/demo.js';
 import { openServerLog } from './server-log.js';
 
 interface ServeFlags {
@@ -37,7 +37,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
   let prepared: Demo | undefined;
   const prepare: ServiceOptions['prepare'] = async ({ db }) => {
     if (!demo) return;
-    const { prepareDemo } = await import('../demo/prepare-demo.js');
+    const { prepareDemo } = await import('../demo/demo.js');
     prepared = await prepareDemo(db, packageRoot);
   };
   try {
@@ -58,7 +58,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     const { url, metricsUrl, applied } = service;
     log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
     if (prepared) {
-      const { welcome } = await import('../demo/welcome.js');
+      const { welcome } = await import('../demo/demo.js');
       serverLog.write(`${welcome(url, config, prepared)}\n`);
     }
     if (!ending.aborted) await once(ending, 'abort');

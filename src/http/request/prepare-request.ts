@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
 import { originForm, parseTarget } from './target.js';
-import { parseTraceId } from '../../platform/telemetry/trace-parent.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** The forms of proxies and tracers: a UUID, or the 32 hexadecimal digits of nginx and of W3C Trace Context. */
 const COMMON = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/i;
+
+/** W3C Trace Context, section 3.2.2. A later version may have further parts. */
+const TRACE_PARENT = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/;
 
 /** Gives a request its id, its parsed target and the trace that it continues, and returns the id in `X-Request-Id`. */
 export const prepareRequest: Middleware = (ctx, next) => {
@@ -34,4 +36,16 @@ export function chooseRequestId(offered: string | string[] | undefined): string 
   return typeof offered === 'string' && SANE.test(offered) && (COMMON.test(offered) || !mayHoldSecret(offered))
     ? offered
     : randomUUID();
+}
+
+/**
+ * Reads the id of the caller's trace from the header field `traceparent`.
+ *
+ * @returns 32 hexadecimal digits; undefined for no field, for a malformed one, and for several: Node joins those into one
+ *   malformed text
+ */
+export function parseTraceId(field: string | string[] | undefined): string | undefined {
+  if (typeof field !== 'string') return undefined;
+  const [, version, traceId, more] = TRACE_PARENT.exec(field) ?? [];
+  return version === '00' && more !== undefined ? undefined : traceId;
 }

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import type { QuotaReader, QuotaState } from '../../../admission/charge/limiter.js';
-import { listPlansOf } from '../../../admission/developer-plans.js';
+import { listPlansOf } from '../../../keys/key-summary.js';
 import type { Plan } from '../../../limits/plans.js';
 import type { Quota } from '../../../limits/quotas.js';
 import type { SiteParts } from '../../context.js';

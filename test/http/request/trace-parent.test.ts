@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { parseTraceId } from '../../../src/platform/telemetry/trace-parent.js';
+import { parseTraceId } from '../../../src/http/request/prepare-request.js';
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';

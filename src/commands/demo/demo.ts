@@ -1,13 +1,17 @@
 import { createReadStream } from 'node:fs';
 import type { Knex } from 'knex';
-import { createSignInLink } from '../../accounts/sign-in-links.js';
+import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
 import { readCatalogCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
+import type { Config } from '../../config/settings.js';
 import { createDeveloper, listDevelopers, type Developer } from '../../developers/developers.js';
 import { createKey, type CreatedKey } from '../../keys/keys.js';
 
 const DEMO_PROJECT = 'Demo project';
 const DEMO_PLAN = 'free';
+
+/** How far back the example of /changes reaches, in seconds. */
+const SINCE_AGO = 3_600;
 
 export interface Demo {
   /** The key of the demo developer, if this call created it. */
@@ -47,4 +51,41 @@ export async function createDemoKey(db: Knex): Promise<CreatedKey> {
     (await findDemoDeveloper(db)) ??
     (await createDeveloper(db, { projectName: DEMO_PROJECT, attributionRequired: false }));
   return createKey(db, { developerId: developer.id, planId: DEMO_PLAN, label: 'demo' });
+}
+
+/** Returns the first steps for a person who has just started the service. @param url - where the server listens */
+export function welcome(
+  url: string,
+  { publicUrl = url, site }: Pick<Config, 'publicUrl' | 'site'>,
+  { key, signInToken }: Demo,
+): string {
+  const pages = [
+    `\nPages in the browser: ${publicUrl}`,
+    ...(signInToken === undefined
+      ? []
+      : [
+          `Sign in to the settings as the demo developer (once, within ${LINK_LIFETIME_MINUTES} minutes):`,
+          `  ${signInLinkUrl(publicUrl, signInToken)}`,
+        ]),
+  ];
+  return [
+    `\nCatalog Lookup Service on ${url}`,
+    ...(key === undefined
+      ? ['The demo key was shown on the first start. To create another: make key, with the same settings']
+      : firstCalls(url, key)),
+    ...(site ? pages : []),
+    '',
+  ].join('\n');
+}
+
+function firstCalls(url: string, key: string): string[] {
+  const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
+  const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
+  return [
+    `\nYour demo key, shown only now (to create another: make key, with the same settings):\n  ${key}`,
+    '\nTry it:',
+    call('/stats'),
+    call(`/changes?since=${since}`),
+    call('/titles/blade-runner-1982'),
+  ];
 }
