@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
-import { backoff } from '../platform/async/backoff.js';
 import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import { generateToken } from './tokens.js';
@@ -12,8 +11,8 @@ const TIMEOUT_SECONDS = 3;
 /** How long the provider's description is used before it is read again, in milliseconds. */
 const DISCOVERY_LIFETIME_MS = 3_600_000;
 
-/** The pauses after failed discoveries: visitors must not become a load on the provider. */
-const DISCOVERY_PAUSES = { firstMs: 5_000, longestMs: 10_000 } as const;
+/** The pause after a failed discovery, in milliseconds: visitors must not become a load on the provider. */
+const DISCOVERY_PAUSE_MS = 5_000;
 
 /** The provider must have authenticated the person within this time, in seconds (`max_age`). */
 const MAX_AGE_SECONDS = 900;
@@ -64,7 +63,6 @@ interface Discovered {
 export class OidcProvider {
   #discovered: Discovered | undefined;
   #failure: Error | undefined;
-  #failures = 0;
   /** When to read the description again, on the clock. */
   #discoverAt = -Infinity;
   #hasWarned = false;
@@ -213,12 +211,10 @@ export class OidcProvider {
           ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
         },
       );
-      this.#failures = 0;
       this.#discoverAt = this.clock.now() + DISCOVERY_LIFETIME_MS;
       return (this.#discovered = { client, config });
     } catch (error) {
-      this.#failures += 1;
-      this.#discoverAt = this.clock.now() + backoff(this.#failures, DISCOVERY_PAUSES);
+      this.#discoverAt = this.clock.now() + DISCOVERY_PAUSE_MS;
       throw (this.#failure = toError(error));
     }
   });

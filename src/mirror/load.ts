@@ -5,7 +5,8 @@ import { PositionRefused, showPosition, type ReadPage } from '../follower/client
 import { follow } from '../follower/follow.js';
 import { asClause, retrying, TemporaryFailure, type RetryOptions } from '../follower/retry.js';
 import { CopyUnusable, type CopySource } from './copy-source.js';
-import { correctFaults, createStaging, findDifferences, stageCopy, STAGING, type OnProgress } from './staging.js';
+import { correctFaults, createStaging, findDifferences, stageCopy, STAGING } from './staging.js';
+import type { OnProgress } from '../platform/process/progress.js';
 import type { MirrorStore } from './store.js';
 
 /** What loading the whole catalogue needs. */

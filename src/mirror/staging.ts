@@ -2,6 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
 import { fileOf, type Manifest } from '../copies/manifest.js';
+import type { OnProgress } from '../platform/process/progress.js';
 import { sqlState } from '../platform/postgres/errors.js';
 import { OperatorError } from '../errors.js';
 import type { RetryOptions } from '../follower/retry.js';
@@ -20,16 +21,6 @@ type Lead = 'newer' | 'ahead';
 
 /** How many rows differ in each way. */
 export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | Lead, number>>;
-
-/** Called while rows arrive. */
-export type OnProgress = (progress: {
-  readonly phase: 'reading' | 'writing';
-  readonly rows: number;
-  /** Bytes of the compressed file read so far. */
-  readonly bytes: number;
-  /** Bytes to read; undefined when unknown. */
-  readonly total: number | undefined;
-}) => void;
 
 /** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete, repeated or too long. */
 const INVALID_DATA = /^(?:2[23]|54000)/;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import type { ImportProgress } from '../../src/catalog/import/index.js';
+import type { Progress } from '../../src/platform/process/progress.js';
 import { OperatorError } from '../../src/errors.js';
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.js';
 import { eventually } from '../support/eventually.js';
@@ -65,7 +65,7 @@ describe('an import', () => {
 
   it('leaves whole batches if it is interrupted while it writes, and a second run completes it', async () => {
     const stop = new AbortController();
-    const progress: ImportProgress[] = [];
+    const progress: Progress[] = [];
     const importing = catalogue.import(peopleFile(TWO_BATCHES), {
       kind: 'people',
       signal: stop.signal,

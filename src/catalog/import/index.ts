@@ -11,22 +11,12 @@ import type { OnRejected, RowReader } from './reader.js';
 import { Rows } from './rows.js';
 import { withSession } from '../session.js';
 import { fillStaging, removeRepeated } from './staging.js';
+import type { OnProgress } from '../../platform/process/progress.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 
 export type { Kind } from '../columns.js';
 
 export type Format = 'csv' | 'tsv' | 'ndjson';
-
-export interface ImportProgress {
-  /** The import neither locks nor changes the catalogue while it reads. */
-  readonly phase: 'reading' | 'writing';
-  /** Rows read or written so far. */
-  readonly rows: number;
-  /** Bytes read of the source, before decompression. */
-  readonly bytes: number;
-  /** Rows to write in all; undefined while reading. */
-  readonly total: number | undefined;
-}
 
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
@@ -35,7 +25,7 @@ export interface ImportOptions extends MappingOptions {
   readonly strict?: boolean | undefined;
   /** Called for each rejected row, when it is found. */
   readonly onRejected?: OnRejected;
-  readonly onProgress?: (progress: ImportProgress) => void;
+  readonly onProgress?: OnProgress;
   readonly signal?: AbortSignal;
 }
 
@@ -70,7 +60,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
   });
   let merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   let bytes = 0;
-  const report = (phase: ImportProgress['phase'], done: number, total?: number): void => {
+  const report = (phase: 'reading' | 'writing', done: number, total?: number): void => {
     options.onProgress?.({ phase, rows: done, bytes, total });
   };
   try {

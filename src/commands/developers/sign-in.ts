@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander';
+import type { Knex } from 'knex';
 import { linkIdentity, listIdentities, unlinkIdentity, type Identity } from '../../accounts/identities.js';
 import { listPasskeys } from '../../accounts/passkeys.js';
 import { endAllSessions } from '../../accounts/sessions.js';
@@ -36,6 +37,17 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       report(stdout, json, document, `${what}\n  ${url}`);
     });
 
+  /** Ends sessions. @returns how many, and a second line that names the passkeys that can still sign in, if there are any */
+  async function end(id: number, act: (db: Knex) => Promise<number>): Promise<{ ended: number; left: string }> {
+    const change = async (db: Knex) => ({ ended: await act(db), passkeys: await listPasskeys(db, id) });
+    const { result } = await makeChange(context, change, UNCACHED);
+    const { ended, passkeys } = result;
+    if (passkeys.length === 0) return { ended, left: '' };
+    const which = countOf(passkeys.length, 'passkey');
+    const left = `\nDeveloper ${id} has ${which} that can still sign in: see "catalog developers passkeys ${id}".`;
+    return { ended, left };
+  }
+
   // An issuer that was linked before it was checked can still be unlinked.
   const addIdentityCommand = (name: string, issuer = text(500)): Command =>
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
@@ -57,19 +69,10 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
         'Passkeys can still sign in.',
     )
     .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
-      const {
-        result: { ended, passkeys },
-      } = await makeChange(
-        context,
-        async (db) => ({
-          ended: await unlinkIdentity(db, id, { issuer, subject }),
-          passkeys: (await listPasskeys(db, id)).length,
-        }),
-        UNCACHED,
-      );
+      const { ended, left } = await end(id, (db) => unlinkIdentity(db, id, { issuer, subject }));
       const document = { developerId: id, issuer, subject, sessionsEnded: ended };
       const line = `Unlinked the identity and ended ${countOf(ended, 'session')} of developer ${id}.`;
-      report(stdout, json, document, line + remaining(id, passkeys));
+      report(stdout, json, document, line + left);
     });
 
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
@@ -89,18 +92,9 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: { json?: boolean }) => {
-      const {
-        result: { ended, passkeys },
-      } = await makeChange(
-        context,
-        async (db) => ({
-          ended: await endAllSessions(db, id, 'operator'),
-          passkeys: (await listPasskeys(db, id)).length,
-        }),
-        UNCACHED,
-      );
+      const { ended, left } = await end(id, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(ended, 'session')} of developer ${id}.`;
-      report(stdout, json, { developerId: id, sessionsEnded: ended }, line + remaining(id, passkeys));
+      report(stdout, json, { developerId: id, sessionsEnded: ended }, line + left);
     });
 };
 
@@ -112,13 +106,6 @@ function issuerUrl(value: string): string {
     if (!(error instanceof InvalidSetting)) throw error;
     throw new InvalidArgumentError(`It ${error.message}.`);
   }
-}
-
-/** @returns a second line, which names the passkeys that can still sign in; empty for none */
-function remaining(id: number, passkeys: number): string {
-  if (passkeys === 0) return '';
-  const which = countOf(passkeys, 'passkey');
-  return `\nDeveloper ${id} has ${which} that can still sign in: see "catalog developers passkeys ${id}".`;
 }
 
 /** @throws OperatorError if the server chooses its port itself */

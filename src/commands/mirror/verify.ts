@@ -4,7 +4,7 @@ import { retryPolicy, type RetryOptions } from '../../follower/retry.js';
 import { createClient } from '../../follower/client.js';
 import { requireManifest } from '../../mirror/copy-source.js';
 import { requireFollowable } from '../../mirror/load.js';
-import type { OnProgress } from '../../mirror/staging.js';
+import type { OnProgress } from '../../platform/process/progress.js';
 import { MirrorStore } from '../../mirror/store.js';
 import { differs, verify, type Comparison } from '../../mirror/verify.js';
 import type { CommandContext } from '../context.js';

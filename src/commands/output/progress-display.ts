@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream';
 import { SingleBar } from 'cli-progress';
+import type { Progress } from '../../platform/process/progress.js';
 import { formatCount } from '../../platform/text/count.js';
 
 export interface ProgressDisplayOptions {
@@ -9,17 +10,6 @@ export interface ProgressDisplayOptions {
   readonly size?: number | undefined;
   /** Whether to draw a bar. */
   readonly isEnabled: boolean;
-}
-
-/** How far work on rows is. */
-export interface Progress {
-  /** What happens to the rows, such as `reading`. */
-  readonly phase: string;
-  readonly rows: number;
-  /** Bytes read so far, of the source. */
-  readonly bytes: number;
-  /** While reading, bytes to read, and then rows; undefined when unknown. */
-  readonly total: number | undefined;
 }
 
 /** Shows progress: a bar on a terminal, otherwise nothing. */

@@ -6,31 +6,25 @@ import { OperatorError } from '../../errors.js';
 import { takeTurn } from './pipelining.js';
 import { rejectConnection, type Rejection } from './rejection.js';
 
-/** Bounds on what one connection may cost. */
-export interface ServerLimits {
+/**
+ * Bounds on what one connection may cost. Keep-alive outlasts the 60 s of common load balancers, so that they never reuse
+ * a connection that is being closed.
+ */
+export const DEFAULT_SERVER_LIMITS = {
   /** Time for all header fields to arrive, in milliseconds. */
-  readonly headersTimeoutMs: number;
-  /** Time for the whole request to arrive, in milliseconds. */
-  readonly requestTimeoutMs: number;
-  /** How long an idle connection is kept for the next request, in milliseconds. */
-  readonly keepAliveTimeoutMs: number;
-  /** How long a client may leave an answer unread, or the connection silent, before it is cut, in milliseconds. */
-  readonly stalledTimeoutMs: number;
-  /** Maximum size of the request line and header fields together, in bytes. */
-  readonly maxHeaderBytes: number;
-  /** How often the first two are checked, in milliseconds. */
-  readonly checkIntervalMs: number;
-}
-
-/** Keep-alive outlasts the 60 s of common load balancers, so that they never reuse a connection that is being closed. */
-export const DEFAULT_SERVER_LIMITS: ServerLimits = {
   headersTimeoutMs: 10_000,
+  /** Time for the whole request to arrive, in milliseconds. */
   requestTimeoutMs: 15_000,
+  /** How long an idle connection is kept for the next request, in milliseconds. */
   keepAliveTimeoutMs: 65_000,
+  /** How long a client may leave an answer unread, or the connection silent, before it is cut, in milliseconds. */
   stalledTimeoutMs: 30_000,
+  /** Maximum size of the request line and header fields together, in bytes. */
   maxHeaderBytes: 16 * 1024,
+  /** How often the first two are checked, in milliseconds. */
   checkIntervalMs: 1_000,
 };
+export type ServerLimits = Readonly<typeof DEFAULT_SERVER_LIMITS>;
 
 /** The open connections of each server. */
 const connections = new WeakMap<Server, Set<Socket>>();

@@ -9,7 +9,7 @@ import { Problem } from '../../errors.js';
 import { authenticate, type AuthenticationParts } from '../request/authenticate.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline, type DeadlineParts } from '../request/deadline.js';
-import { serviceUnavailable } from '../response/problems.js';
+import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
 import { clientHas, Representation } from '../response/representation.js';
 import { createDownloads, type Downloads } from './downloads.js';
 
@@ -48,11 +48,7 @@ export function serveCopies(parts: CopiesParts): Middleware {
 }
 
 async function answer(ctx: RequestContext, copies: PublishedFolder, downloads: Downloads): Promise<void> {
-  if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
-    throw new Problem('method_not_allowed', 'This path supports only GET and HEAD.', {
-      headers: { Allow: 'GET, HEAD' },
-    });
-  }
+  if (ctx.method !== 'GET' && ctx.method !== 'HEAD') throw methodNotAllowed();
   const name = ctx.state.target.path.slice(COPIES_PATH.length);
   if (name !== MANIFEST_NAME && !isCopyFileName(name)) throw notFound('This path does not exist.');
   const published = await copies.read().catch((error: unknown) => {

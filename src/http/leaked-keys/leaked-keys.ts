@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { Problem } from '../../errors.js';
+import { methodNotAllowed } from '../response/problems.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
@@ -44,8 +45,9 @@ export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
 
   return async (ctx, next) => {
     if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.site && isForPeople(ctx))) return next();
-    if (ctx.method !== 'POST')
-      return rejectBody(ctx, async () => refuseMethod(parts.site ? 'GET, HEAD, POST' : 'POST'));
+    if (ctx.method !== 'POST') {
+      return rejectBody(ctx, () => Promise.reject(methodNotAllowed(parts.site ? 'GET, HEAD, POST' : 'POST')));
+    }
     if (ctx.is('json') !== 'json') {
       throw new Problem('unsupported_media_type', 'Send the key as JSON, with Content-Type: application/json.', {
         headers: { Connection: 'close' },
@@ -106,8 +108,4 @@ function isForPeople(ctx: RequestContext): boolean {
     ctx.is('urlencoded') === 'urlencoded' &&
     (ctx.get('Sec-Fetch-Site') || ctx.get('Origin')) !== ''
   );
-}
-
-function refuseMethod(allowed: string): never {
-  throw new Problem('method_not_allowed', `This path supports only ${allowed}.`, { headers: { Allow: allowed } });
 }

@@ -4,6 +4,7 @@ import { operations } from '../../api/index.js';
 import type { CheckParameter, Dependencies, Operation } from '../../api/operation.js';
 import type { Answer, OperationId, PathParameters } from '../../contract.js';
 import { Problem } from '../../errors.js';
+import { methodNotAllowed } from '../response/problems.js';
 import type { Middleware, RequestContext, RequestState } from '../request/context.js';
 import type { Target } from '../request/target.js';
 import { ContractRouter, ParameterValidator } from './contract-router.js';
@@ -55,7 +56,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
         throw new Problem('not_found', 'This path does not exist. The contract at /openapi.yaml lists all paths.');
       },
       methodNotAllowed: ({ request }: Context) => {
-        throw methodNotAllowed(backend, request.path);
+        throw methodNotAllowed(methodsOf(backend, request.path));
       },
       validationFail: ({ validation }: Context, { state }: RequestContext) => {
         throw invalidParameter(validation.errors?.[0], state);
@@ -79,13 +80,11 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   }
 }
 
-function methodNotAllowed({ router }: OpenAPIBackend, path: string): Problem {
-  const allowed = METHODS.filter(
-    (method) => router.matchOperation({ method, path, headers: {} }) !== undefined,
-  ).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  return new Problem('method_not_allowed', `This path supports only ${allowed.join(' and ')}.`, {
-    headers: { Allow: allowed.join(', ') },
-  });
+/** @returns the methods of a path, as in `Allow` */
+function methodsOf({ router }: OpenAPIBackend, path: string): string {
+  return METHODS.filter((method) => router.matchOperation({ method, path, headers: {} }) !== undefined)
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ');
 }
 
 /** @param error - ajv's first one; its instancePath is `/query` or `/path` followed by the parameter's name */

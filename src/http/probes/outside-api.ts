@@ -2,7 +2,7 @@ import Router from '@koa/router';
 import { Problem } from '../../errors.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Middleware, RequestState } from '../request/context.js';
-import { serviceUnavailable } from '../response/problems.js';
+import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
 import { addDocuments, type DocumentParts } from './documents.js';
 import { reportReadiness } from './readiness.js';
 
@@ -48,9 +48,7 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
   router.all(
     router.stack.map(({ path }) => String(path)),
     () => {
-      throw new Problem('method_not_allowed', 'This path supports only GET and HEAD.', {
-        headers: { Allow: 'GET, HEAD' },
-      });
+      throw methodNotAllowed();
     },
   );
 

@@ -43,6 +43,12 @@ export function serviceUnavailable({
   return new Problem('service_unavailable', detail, { members, headers, cause });
 }
 
+/** The problem of a request with a method that its path does not have. @param allowed - as in `Allow` */
+export function methodNotAllowed(allowed = 'GET, HEAD'): Problem {
+  const names = allowed.replaceAll(', ', ' and ');
+  return new Problem('method_not_allowed', `This path supports only ${names}.`, { headers: { Allow: allowed } });
+}
+
 /** Serialises a problem as its document (RFC 9457). */
 export function problemDocument(problem: Problem, requestId: string): string {
   return JSON.stringify({
