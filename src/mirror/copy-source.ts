@@ -194,7 +194,8 @@ export async function requireManifest(source: CopySource, retry: RetryOptions): 
   );
 }
 
-function damaged(name: string, how: string): CopyUnusable {
+/** @returns the error of a file whose content is not what was published @param how - a clause */
+export function damaged(name: string, how: string): CopyUnusable {
   return new CopyUnusable(
     `The file ${name} of the published copy is damaged: ${how}. Ask the operator of the service to publish a new one.`,
   );

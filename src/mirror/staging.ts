@@ -6,7 +6,7 @@ import type { OnProgress } from '../platform/process/progress.js';
 import { sqlState } from '../platform/postgres/errors.js';
 import { OperatorError } from '../errors.js';
 import type { RetryOptions } from '../follower/retry.js';
-import { CopyUnusable, type CopySource } from './copy-source.js';
+import { CopyUnusable, damaged, type CopySource } from './copy-source.js';
 import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS } from './columns.js';
 import type { MirrorStore, SavedState } from './store.js';
 
@@ -77,12 +77,7 @@ export async function stageCopy(
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     const { message, code } = error as NodeJS.ErrnoException;
-    if (code?.startsWith('Z_')) {
-      throw new CopyUnusable(
-        `The file ${name} of the published copy is damaged: ${message}. Ask the operator of the service to publish a new one.`,
-        { cause: error },
-      );
-    }
+    if (code?.startsWith('Z_')) throw damaged(name, message);
     if (INVALID_DATA.test(sqlState(error))) {
       throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
     }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openCopyFolder, type CopyFolder } from '../../src/copies/copy-folder.js';
-import { formatManifest, MANIFEST_NAME, type Manifest } from '../../src/copies/manifest.js';
+import { MANIFEST_NAME, type Manifest } from '../../src/copies/manifest.js';
 import { openPublishedFolder } from '../../src/copies/published.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { sampleManifest } from './sample-manifest.js';

@@ -45,7 +45,7 @@ async function readReadiness(url: string): Promise<Readiness> {
   try {
     const request = get(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS), agent: false });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    return ((await json(response)) ?? {}) as Readiness;
+    return (await json(response)) ?? {};
   } catch (error) {
     const { message, cause } = error as Error;
     const reason = cause instanceof Error ? cause.message : message;
