@@ -163,7 +163,7 @@ describe('the metrics of requests', () => {
     const seriesOf = ({ series }: Scrape): string[] => [...series.keys()].filter((name) => name.startsWith('catalog_'));
     const roots = ['/', '/api/v1/', '/api/v1/titles/', '/api/v1/changes?since=', '/api/v1/me?api_key=', '/metrics'];
     const texts = [key, `${key}x`, `..%2f"}%0A{#${PROJECT.replaceAll(' ', '%20')}`, 'word-1', 'word-2'];
-    const methods = ['GET', 'POST', 'PROPFIND', 'TRACE', 'HEAD'];
+    const methods = ['GET', 'PROPFIND'];
     const requests = roots.flatMap((root) => texts.flatMap((text) => methods.map((method) => [root + text, method])));
     for (const [path = '', method = ''] of requests) {
       const headers = { 'user-agent': key, 'x-request-id': key, 'x-forwarded-for': '203.0.113.77' };

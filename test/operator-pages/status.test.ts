@@ -99,6 +99,18 @@ describe('the status page', () => {
     }
   });
 
+  it('a provider that does not serve its description is down', async () => {
+    const provider = {
+      OIDC_ISSUER: 'http://127.0.0.1:1',
+      OIDC_CLIENT_ID: 'x',
+      OIDC_CLIENT_SECRET: 'a secret',
+      PUBLIC_URL: 'http://localhost:8080',
+    };
+    const service = await world.startService({ settings: { ...settings, ...provider } });
+    const text = await read(await signInOperator(service));
+    assert.match(text, / Identity provider is down\. /);
+  });
+
   it('a component that is lost is shown with what follows from it, what to do and where to read more', async () => {
     await world.redis.stop();
     await eventually('the loss is shown', async () => (await read(operator)).includes('Redis is down.'));
@@ -117,21 +129,5 @@ describe('the status page', () => {
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
     assert.match(text, / Feed Unknown: PostgreSQL does not answer /);
     assert.match(text, / Last 24 hours Unknown: PostgreSQL does not answer /);
-  });
-});
-
-describe('the status page of a service with an identity provider', () => {
-  const world = testWorld();
-
-  it('a provider that does not serve its description is down', async () => {
-    const provider = {
-      OIDC_ISSUER: 'http://127.0.0.1:1',
-      OIDC_CLIENT_ID: 'x',
-      OIDC_CLIENT_SECRET: 'a secret',
-      PUBLIC_URL: 'http://localhost:8080',
-    };
-    const service = await world.startService({ settings: { ...settings, ...provider } });
-    const text = await read(await signInOperator(service));
-    assert.match(text, / Identity provider is down\. /);
   });
 });

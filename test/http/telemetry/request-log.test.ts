@@ -1,27 +1,26 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { CreatedKey } from '../../src/keys/keys.js';
-import { eventually } from '../support/eventually.js';
-import type { ServerProcess } from '../support/program.js';
-import { send } from '../support/request.js';
-import { testWorld } from '../support/world.js';
+import type { CreatedKey } from '../../../src/keys/keys.js';
+import { eventually } from '../../support/eventually.js';
+import { send } from '../../support/request.js';
+import type { TestService } from '../../support/service.js';
+import { testWorld } from '../../support/world.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
-describe('the request log of the program', () => {
+describe('the request log', () => {
   const world = testWorld();
-  let server: ServerProcess;
+  let server: TestService;
   let record: CreatedKey;
 
   before(async () => {
     record = await world.newKey();
-    server = await world.startServer();
+    server = await world.startService();
   });
 
   function lines(): Line[] {
-    const whole = server.output.stdout.split('\n').slice(0, -1);
-    return whole.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as Line);
+    return server.logged.map((line) => JSON.parse(line) as Line);
   }
 
   function lineOf(requestId: string): Promise<Line> {
@@ -97,13 +96,12 @@ describe('the request log of the program', () => {
       assert.match(head, new RegExp(`^HTTP/1\\.1 ${status} `));
       assert.equal((await lineOf(requestId)).status, status);
     }
-    const { stdout, stderr } = server.output;
+    const log = server.logged.join('');
     // Not even a part of the secret.
     const secret = key.slice('svc_12345678_'.length);
     for (let at = 0; at + 12 <= secret.length; at += 1) {
-      assert.ok(!(stdout + stderr).includes(secret.slice(at, at + 12)), `from the ${at}th character on`);
+      assert.ok(!log.includes(secret.slice(at, at + 12)), `from the ${at}th character on`);
     }
-    assert.equal(stderr, '');
   });
 
   /** Sends a text on a connection of its own, and reads the answer to its end. */
