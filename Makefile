@@ -37,7 +37,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots screen-reader mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -91,9 +91,6 @@ lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stal
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
 	@exec node --import tsx test/site/screenshots.ts
-
-screen-reader: $(INSTALLED) programs ## Print what Chromium gives a screen reader from each page, in reading order; ONLY selects some
-	@exec node --import tsx test/site/screen-reader/print-pages.ts
 
 mutants: $(INSTALLED) programs ## Check that tests catch each fault of test/mutants, planted in a copy; MATCH selects some
 	@exec node --import tsx test/mutants/run.ts
