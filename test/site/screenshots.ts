@@ -9,7 +9,6 @@ import type { TestService } from '../support/service.js';
 import { CHROMIUM, provideProgram } from '../support/programs/system-program.js';
 import { operatorPages, PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
-import { startWithProvider } from './settings/oidc-service.js';
 import { signInOperatorQuietly, signInQuietly } from './visits.js';
 
 // Takes pictures of each page, or of the pages whose path contains ONLY, into .cache/screenshots. Each is light and dark, on a wide and
@@ -19,9 +18,6 @@ const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
 
 /** The page that the README shows, and its picture. */
 const SHOWN = { path: '/settings/keys', file: fileURLToPath(new URL('src/site/guides/pictures/settings.png', ROOT)) };
-
-/** What a person sees whom only the provider of identities knows, by whether such people may sign up. */
-const STRANGERS = { on: 'sign-up', off: 'not-known-here' } as const;
 
 const SCREENS = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
 
@@ -90,24 +86,5 @@ async function showPages(): Promise<void> {
   }
 }
 
-async function showStrangers(signUp: 'on' | 'off'): Promise<void> {
-  const name = STRANGERS[signUp];
-  if (!`/${name}`.includes(ONLY)) return;
-  const { service, provider } = await startWithProvider(signUp);
-  const browser = await startBrowser(program, service.url);
-  try {
-    await onEachScreen(browser, async ({ page, open }, kind) => {
-      await open('/sign-in/oidc');
-      await takePicture(page, `${FOLDER}/${name}-${kind}.png`);
-    });
-  } finally {
-    await browser.close();
-    await service.stop();
-    await provider.stop();
-  }
-}
-
 await mkdir(FOLDER, { recursive: true });
 await showPages();
-await showStrangers('on');
-await showStrangers('off');

@@ -21,9 +21,14 @@ import { createSite } from '../../src/site/site.js';
 import { ROOT } from '../support/guides.js';
 import { freePort } from '../support/programs/free-port.js';
 
-/** Serves the site alone, with a database that refuses connections. */
+/**
+ * Serves the site alone, with a database that refuses connections.
+ *
+ * @param requestTimeoutMs - long enough for any machine unless a test is about the deadline
+ */
 export async function serveWithoutDatabase(
   limits?: ConcurrencyLimits,
+  requestTimeoutMs = 60_000,
 ): Promise<{ url: string; health: Health; server: Server }> {
   const health = new Health(pino({ enabled: false }), ['database', 'redis']);
   const db = openDatabase({
@@ -52,7 +57,7 @@ export async function serveWithoutDatabase(
       {
         db,
         health,
-        requestTimeoutMs: 900,
+        requestTimeoutMs,
         isStopping: () => false,
         limiter: new MemoryLimiter(),
         trustedProxies: 0,

@@ -11,6 +11,9 @@ import { startDemoService } from '../support/catalog/demo-service.js';
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
 
+/** The most bytes that a browser gets for a page, with its stylesheet and script. */
+const MOST_BYTES = 40_000;
+
 const SECURITY_FIELDS = {
   'content-security-policy':
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
@@ -73,6 +76,17 @@ describe('the site', () => {
     assert.notEqual(coded.headers.etag, plain.headers.etag);
   });
 
+  it(`every public page with its stylesheet and script takes at most ${MOST_BYTES} bytes on the way to a browser`, async () => {
+    const coded = { ...BROWSER, 'accept-encoding': 'gzip, deflate, br, zstd' };
+    for (const path of PAGES) {
+      const page = await ask(path, coded);
+      const files = assetsOf(await ask(path)).filter((file) => /\.(?:css|js)$/.test(file));
+      const replies = [page, ...(await Promise.all(files.map((file) => ask(file, coded))))];
+      const bytes = replies.reduce((sum, reply) => sum + reply.bytes.length, 0);
+      assert.ok(replies.length === 3 && bytes <= MOST_BYTES, `${path}: ${bytes} in ${replies.length} files`);
+    }
+  });
+
   it('HEAD is answered with the header fields of a page', async () => {
     const [page, head] = await Promise.all([ask('/'), ask('/', BROWSER, 'HEAD')]);
     assert.equal(head.text, '');
@@ -114,13 +128,6 @@ describe('the site', () => {
     for (const path of ['/api/v1/stats', '/livez', '/openapi.yaml']) {
       assertHeaders(await ask(path), { 'content-security-policy': undefined });
     }
-  });
-
-  it('a little content with GET is ignored and more is refused, as by the API', async () => {
-    const sendContent = (body: string): Promise<Reply> =>
-      send(service.url, '/', { headers: { ...BROWSER, 'content-length': String(body.length) }, body });
-    assert.equal((await sendContent('{}')).status, 200);
-    assertPage(await sendContent('x'.repeat(20_000)), 413, { connection: 'close' });
   });
 
   it('files have names that change with their content, and browsers may keep them', async () => {

@@ -10,7 +10,7 @@ import { FORMS, PAGES } from '../pages.js';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 
-describe('forms that another site has made a browser send', () => {
+describe('forms of the service and of another site', () => {
   let service: TestService;
   let visitor: Visitor;
 
@@ -71,6 +71,18 @@ describe('forms that another site has made a browser send', () => {
     ]) {
       const reply = await visitor.post('/settings/sessions/end', { session: '0' }, headers);
       assert.equal(reply.status, 303, JSON.stringify(headers));
+    }
+  });
+
+  it('every form is answered with the address of a page that takes its place in the history of a browser', async () => {
+    for (const path of FORMS) {
+      const sender = await signIn(service, await newDeveloper(service));
+      const { status, headers, text: answer } = await sender.post(path);
+      // Other pages are redirected to, and only the script requests what is no page.
+      if (status === 303 || !String(headers['content-type']).startsWith('text/html')) continue;
+      const [, address = assert.fail(path)] = / data-address="([^"]+)"/.exec(answer) ?? [];
+      const page = await sender.get(address.replaceAll('&amp;', '&'));
+      assert.ok([200, 303, 404].includes(page.status), `${path} ${address} ${page.status}`);
     }
   });
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
+import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { listKeys } from '../../../src/keys/keys.js';
 import { eventually } from '../../support/eventually.js';
 import { leaveKept } from '../../support/programs/browser.js';
 import { assertFits, signInQuietly } from '../visits.js';
@@ -66,6 +68,34 @@ export function keyStories(stage: Stage): void {
     await page.goto('/settings/events');
     for (const text of ['Key rolled:', 'Somebody who found the key']) await page.getByText(text).waitFor();
     assertNoFault();
+  });
+
+  it('what was typed comes back after a new sign-in when the sign-in had become too old', async () => {
+    const { db } = stage.service;
+    const { page, open } = await stage.signIn('/settings/keys/new');
+    await page.getByLabel('Label').fill('Produktion & “Test” +1');
+    await page.getByLabel('Expires').selectOption('30');
+    await db('sessions')
+      .where({ developer_id: stage.developerId })
+      .update({ signed_in_at: db.raw("now() - interval '16 minutes'") });
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('Your form was not processed, and nothing was changed.').waitFor();
+    // Neither the way back nor another tab replaces the form.
+    await open('/settings/keys/new');
+    await page.getByText('Your form was not processed, and nothing was changed.').waitFor();
+    await open(`/sign-in/link/${await createSignInLink(db, stage.developerId)}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/settings/keys/new?*');
+    await page.getByRole('alert').getByText('so we asked you to sign in again. Nothing was changed.').waitFor();
+    assert.equal(await page.getByLabel('Label').inputValue(), 'Produktion & “Test” +1');
+    assert.equal(await page.getByLabel('Expires').inputValue(), '30');
+    await assertFits(page, { part: 'main' });
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByRole('heading', { name: 'Key created' }).waitFor();
+    assert.deepEqual(
+      (await listKeys(db, stage.developerId)).map(({ label }) => label),
+      ['Produktion & “Test” +1'],
+    );
   });
 
   it('a form is sent once, since a second answer would take the place of the key, and again ten seconds after it was stopped', async () => {

@@ -11,7 +11,7 @@ export function providerStories(stage: Stage): void {
     await page.getByRole('link', { name: `Sign in with ${new URL(issuer).host}` }).click();
   }
 
-  it('a stranger names a project, reaches the page that was requested first, and signs in again later', async () => {
+  it('a stranger names a project, reaches the page that was requested first, signs out, and signs in again', async () => {
     const { service, provider } = stage;
     provider.subject = 'stranger';
     const { page } = await stage.visit('/settings/keys');
@@ -28,11 +28,14 @@ export function providerStories(stage: Stage): void {
     await page.getByText('Film club').waitFor();
     assert.equal((await listDevelopers(service.db)).at(-1)?.planId, 'free');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    // The settings are gone, also by the back button.
+    await page.goBack();
     await page.waitForURL('**/sign-in');
+    assert.ok(!(await page.content()).includes('Film club'));
     await assertFits(page);
     await goToProvider(page, provider);
-    await page.waitForURL('**/settings');
+    await page.waitForURL('**/settings/keys');
     await page.getByText('Film club').first().waitFor();
   });
 }

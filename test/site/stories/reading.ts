@@ -2,25 +2,10 @@ import assert from 'node:assert/strict';
 import { eventually } from '../../support/eventually.js';
 import type { Stage } from './stage.js';
 
+const PHONE = { width: 390, height: 844 };
+
 /** Stories of somebody who reads the documentation. */
 export function readingStories(stage: Stage): void {
-  it('the first call is shown in each language without scripts', async () => {
-    const { page, open } = await stage.newProfile({ javaScript: false });
-    await open('/');
-    for (const [label, text] of [
-      ['curl', 'curl --fail-with-body'],
-      ['JavaScript', 'await fetch('],
-      ['Python', 'urllib.request'],
-      ['Go', 'package main'],
-      ['PHP', '<?php'],
-      ['Java', 'public class'],
-    ] as const) {
-      await page.getByText(label, { exact: true }).first().click();
-      assert.ok((await page.locator('.tab-panel:visible').innerText()).includes(text), label);
-      assert.equal(await page.locator('.tab-panel:visible').count(), 1);
-    }
-  });
-
   it('the language that was chosen last is shown by every sample, also on later pages', async () => {
     const { page, open } = await stage.newProfile();
     await open('/');
@@ -66,9 +51,6 @@ export function readingStories(stage: Stage): void {
     // A part of a chapter, not the one after it.
     await open('/docs#header-RetryAfter');
     await untilMarked('headers');
-    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-    const last = await page.locator('.sidebar a[href^="#"]').last().getAttribute('href');
-    await untilMarked(last?.slice(1) ?? '');
     await eventually('the mark is in view', () =>
       marked.evaluate((link) => {
         const { top, bottom } = link.getBoundingClientRect();
@@ -76,5 +58,62 @@ export function readingStories(stage: Stage): void {
         return view !== undefined && top >= view.top && bottom <= view.bottom;
       }),
     );
+  });
+
+  it('the key / focuses the field, in the header or beside the text, and is typed like any other there', async () => {
+    const { page, open, assertNoFault } = await stage.visit('/revoke-leaked-key');
+    for (const path of ['/revoke-leaked-key', '/docs/guides']) {
+      await open(path);
+      await page.getByRole('link', { name: 'Settings', exact: true }).focus();
+      await page.keyboard.press('/');
+      await page.keyboard.type('has/more');
+      assert.equal(await page.getByRole('searchbox').inputValue(), 'has/more', path);
+    }
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/docs/search?q=has%2Fmore');
+    assertNoFault();
+  });
+
+  it('on a narrow screen the key / leads to the page of the search, and no longer once it is turned off', async () => {
+    const { page } = await stage.visit('/sign-in', PHONE);
+    await page.keyboard.press('/');
+    await page.waitForURL('**/docs/search?q=');
+    await page.getByRole('searchbox').and(page.locator(':focus')).waitFor();
+    await page.getByRole('checkbox', { name: 'Press / on any page to search' }).uncheck();
+    await page.reload();
+    await page.getByRole('link', { name: 'Settings', exact: true }).focus();
+    await page.keyboard.press('/');
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Settings');
+    await page.getByRole('checkbox', { name: 'Press / on any page to search' }).check();
+  });
+
+  it('a result that is folded is unfolded and brought into view, and a malformed address has no target', async () => {
+    const { page, open, assertNoFault } = await stage.visit('/docs/guides#%E0%A4%A');
+    assertNoFault();
+    await open('/docs/search?q=oldest_since');
+    await page.getByRole('link', { name: 'oldest_since field · Problem' }).click();
+    const field = page.locator('#schema-Problem-oldest_since');
+    await field.getByText('will be accepted for another minute').waitFor();
+    assert.ok(((await field.boundingBox())?.y ?? -1) > 0);
+  });
+
+  it('on a phone, the search and the contents stay at the top of a long page, and the contents close once they are used', async () => {
+    const { page, assertNoFault } = await stage.visit('/docs#getTitle', PHONE);
+    const bar = page.locator('.sidebar');
+    const topOf = async (id: string): Promise<number> => (await page.locator(`#${id}`).boundingBox())?.y ?? NaN;
+    const bottom = async (): Promise<number> => {
+      const { y, height } = (await bar.boundingBox()) ?? assert.fail();
+      assert.equal(y, 0);
+      return height;
+    };
+    assert.ok((await topOf('getTitle')) >= (await bottom()), 'the bar covers the target');
+    assert.ok(await bar.getByRole('searchbox').isVisible());
+    await bar.getByText('Contents').click();
+    await bar.locator('[aria-current="location"]', { hasText: 'Look up a title' }).waitFor();
+    await bar.getByRole('link', { name: 'Schemas' }).click();
+    await page.locator('.sidebar-links').waitFor({ state: 'hidden' });
+    await page.waitForURL('**/docs#schemas');
+    assert.ok((await topOf('schemas')) >= (await bottom()));
+    assertNoFault();
   });
 }

@@ -64,7 +64,6 @@ export function openStage(): Stage {
     // From one place of a page to another the browser loads nothing.
     if (shared.page.url().includes('#')) await shared.page.goto('about:blank');
     await shared.page.setViewportSize({ width, height });
-    await shared.page.emulateMedia({ media: 'screen', forcedColors: 'none' });
     return shared;
   }
 

@@ -3,7 +3,6 @@ import { looks } from './looks.js';
 import { passkeyStories } from './passkeys.js';
 import { providerStories } from './provider.js';
 import { readingStories } from './reading.js';
-import { sessionStories } from './sessions.js';
 import { openStage } from './stage.js';
 import { tryingStories } from './trying.js';
 
@@ -15,7 +14,6 @@ describe('a person in Chromium', () => {
   describe('who reads the documentation', () => readingStories(stage));
   describe('who tries the operations', () => tryingStories(stage));
   describe('who manages keys', () => keyStories(stage));
-  describe('who is signed in', () => sessionStories(stage));
   describe('who signs in at the identity provider', () => providerStories(stage));
   describe('who has a passkey', () => passkeyStories(stage));
 });

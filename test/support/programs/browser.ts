@@ -115,30 +115,6 @@ export async function leaveKept(page: Page): Promise<void> {
   await page.evaluate(() => window.dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })));
 }
 
-/**
- * @param picture - a screenshot
- * @param places - parts of its width and height
- * @returns the colours there, as CSS writes them
- */
-export async function coloursOf(
-  page: Page,
-  picture: Buffer,
-  places: readonly (readonly [x: number, y: number])[],
-): Promise<readonly string[]> {
-  return page.evaluate(
-    async ({ bytes, places }) => {
-      const image = await createImageBitmap(new Blob([Uint8Array.from(atob(bytes), (byte) => byte.charCodeAt(0))]));
-      const canvas = new OffscreenCanvas(image.width, image.height).getContext('2d');
-      canvas?.drawImage(image, 0, 0);
-      return places.map(([x, y]) => {
-        const pixel = canvas?.getImageData(Math.floor(x * image.width), Math.floor(y * image.height), 1, 1).data;
-        return `rgb(${pixel?.slice(0, 3).join(', ') ?? ''})`;
-      });
-    },
-    { bytes: picture.toString('base64'), places },
-  );
-}
-
 /** The rules of WCAG 2.2 at the levels A and AA, and axe's own best practices. */
 const ALL_RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
