@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { GUIDES } from '../../src/site/guides/guide-files.js';
 import { renderMarkdown } from '../../src/site/layout/markdown.js';
-import { TABS } from '../../src/site/settings/settings-page.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
+import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
 import { FILES, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  md: 'text/markdown; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+  ico: 'image/x-icon',
+};
 
 /** Results that lead out of the documentation. */
 const SEARCHES = ['sign+up', 'price', 'quickstart', 'llms'].map((query) => `/docs/search?q=${query}`);
@@ -28,7 +34,7 @@ const LINKED: Readonly<
   },
 };
 
-describe('the links of the pages', () => {
+describe('the files and the links of the pages', () => {
   let service: TestService;
   /** A developer who is signed in, with a key. */
   let visitor: Visitor;
@@ -72,6 +78,60 @@ describe('the links of the pages', () => {
     assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
   });
 
+  it('every file has the media type of its name and an entity tag', async () => {
+    assert.deepEqual(FILES.filter((path) => !path.endsWith('.md')).sort(), [
+      '/favicon.ico',
+      '/llms.txt',
+      '/robots.txt',
+    ]);
+    assert.match((await visitor.get('/robots.txt')).text, /^Disallow: \/settings\nDisallow: \/sign-in\n/m);
+    for (const path of FILES) {
+      const reply = await visitor.get(path);
+      assert.equal(reply.status, 200, path);
+      assertHeaders(reply, {
+        'content-type': MEDIA_TYPES[/\w+$/.exec(path)?.[0] ?? ''],
+        'cache-control': path === '/favicon.ico' ? 'public, max-age=86400' : 'no-cache',
+        'x-content-type-options': 'nosniff',
+      });
+      assert.equal((await visitor.get(path, { 'if-none-match': reply.headers.etag ?? '' })).status, 304, path);
+    }
+  });
+
+  it('each guide is served as Markdown with its title, and its page names that address', async () => {
+    for (const { name, title, isForCallers } of GUIDES) {
+      const path = `/docs/guides/${name}`;
+      const { text } = await visitor.get(`${path}.md`);
+      assert.ok(text.startsWith(`# ${title}\n\n`), name);
+      if (isForCallers) assert.ok(!text.includes('127.0.0.1:8080'), name);
+      const page = (await visitor.get(path, { accept: 'text/html' })).text;
+      assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
+    }
+    const { text } = await visitor.get('/docs/guides/generate-an-sdk.md');
+    assert.ok(text.includes(`npx openapi-typescript ${service.url}/openapi.yaml -o catalog.d.ts\n`));
+  });
+
+  it('/llms.txt has sections that list every guide under the public URL', async () => {
+    const { text } = await visitor.get('/llms.txt');
+    assert.deepEqual(
+      Array.from(text.matchAll(/^## (.+)$/gm), ([, section]) => section),
+      ['API', 'Guides', 'Optional'],
+    );
+    for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
+      assert.ok(line.includes(`](${service.url}/`), line);
+    }
+    for (const { name, title, description } of GUIDES) {
+      assert.ok(text.includes(`- [${title}](${service.url}/docs/guides/${name}.md): ${description}\n`), name);
+    }
+  });
+
+  it('/robots.txt keeps crawlers out of the settings and sign-in, and /favicon.ico is an icon of 32 by 32 pixels', async () => {
+    const { text } = await visitor.get('/robots.txt');
+    assert.equal(text, 'User-agent: *\nDisallow: /settings\nDisallow: /sign-in\nDisallow: /sign-up\nAllow: /\n');
+    const { bytes } = await visitor.get('/favicon.ico');
+    assert.deepEqual([...bytes.subarray(0, 8)], [0, 0, 1, 0, 1, 0, 32, 32]);
+    assert.equal(bytes.readUInt32LE(14), bytes.length - 22);
+  });
+
   it('each guide is listed, and links to the guides before and after it', async () => {
     const list = await send(service.url, '/docs/guides', { headers: BROWSER });
     for (const [place, { name, title }] of GUIDES.entries()) {
@@ -83,39 +143,6 @@ describe('the links of the pages', () => {
         [GUIDES[place - 1], GUIDES[place + 1]].flatMap((guide) => guide?.name ?? []),
       );
     }
-  });
-
-  it('every heading of the reference and the guides has a link to it beside it, or is one', async () => {
-    let checked = 0;
-    for (const path of PAGES.filter((each) => each.startsWith('/docs') && !each.endsWith('.md'))) {
-      const { text } = await send(service.url, path, { headers: BROWSER });
-      for (const [, attributes = '', content = '', next = ''] of text.matchAll(
-        /<h[2-4]([^>]*)>(.*?)<\/h[2-4]>(<a class="anchor"[^>]*>)?/gs,
-      )) {
-        const id = / id="([^"]+)"/.exec(attributes)?.[1];
-        const name = content.replaceAll(/<[^>]+>/g, '').replace(/^[\d, ]+ /, '');
-        checked += 1;
-        if (id !== undefined) assert.ok(next.includes(` href="#${id}" aria-label="Link to `), `${path}: ${content}`);
-        // A link to what is folded stands before it.
-        else if (!content.includes('<a href=')) assert.ok(text.includes(`"Link to ${name}"`), `${path}: ${content}`);
-      }
-    }
-    assert.ok(checked > 150, `${checked} headings`);
-  });
-
-  it('each page of the settings links to its part of the guide', async () => {
-    const guide = '/docs/guides/developer-settings';
-    const { text } = await send(service.url, guide, { headers: BROWSER });
-    const [overview, ...tabs] = TABS;
-    for (const { id, path } of tabs) {
-      const page = await visitor.get(path);
-      assert.ok(linksOf(page.text).includes(`${guide}#${id}`) && text.includes(` id="${id}"`), id);
-    }
-    assert.ok(linksOf((await visitor.get(overview.path)).text).includes(guide));
-    assert.deepEqual(
-      TABS.map(({ path }) => path).filter((path) => !settings.includes(path)),
-      [],
-    );
   });
 });
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { programsOf } from '../../../src/site/layout/code/programs.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { send } from '../../support/request.js';
 import type { TestService } from '../../support/service.js';
@@ -157,10 +156,4 @@ describe('the samples of the pages', () => {
       }
     });
   }
-
-  it('a sample names the key to use where its prefix is known', () => {
-    for (const { code, label } of programsOf('https://h', '/api/v1/me', 'svc_Ab12cd34')) {
-      assert.match(code, /^(?:<\?php\n)?(?:#|\/\/) KEY holds your key svc_Ab12cd34_…\n/, label);
-    }
-  });
 });

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
 import { listKeys } from '../../../src/keys/keys.js';
 import { PAGE_LIMITS } from '../../../src/site/site.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
-import { send } from '../../support/request.js';
+import { send, type Reply } from '../../support/request.js';
 import { testWorld } from '../../support/world.js';
 import { serveWithoutDatabase } from '../site-alone.js';
 
@@ -14,11 +15,17 @@ const FIELDS = { label: 'EU & US', lifetime: '30', form: 'f'.repeat(64) };
 const BACK = `href="${NEW}?label=EU%20%26%20US&amp;lifetime=30"`;
 const OWN = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' };
 
+/** Requests for pages and reports at any time, by their addresses. */
+const ADDRESSES = Array.from({ length: 60 }, (_, place) => `192.0.2.${place}`);
+
+/** Requests to the API meanwhile, one after the other. */
+const CALLS = 6;
+
 /** Long enough for a busy machine to answer what is not locked, and short enough to wait for. */
 const BOUND = { REQUEST_TIMEOUT_MS: '3000' };
 
-describe('a form that fails', () => {
-  const world = testWorld({ service: { settings: BOUND } });
+describe('a form that fails, and pages that wait', () => {
+  const world = testWorld({ service: { settings: BOUND, trustedProxies: 1 } });
   let developerId: number;
   let visitor: Visitor;
 
@@ -26,6 +33,20 @@ describe('a form that fails', () => {
     developerId = await newDeveloper(world.service);
     visitor = await signIn(world.service, developerId);
   });
+
+  async function lockSessions(): Promise<Knex.Transaction> {
+    const transaction = await world.db.transaction();
+    await transaction.raw('lock table sessions in access exclusive mode');
+    return transaction;
+  }
+
+  /** How many pages wait for the lock. */
+  async function waiting(): Promise<number> {
+    const { rows } = await world.db.raw<{ rows: { waiting: number }[] }>(
+      "select count(*)::integer as waiting from pg_locks where relation = 'sessions'::regclass and not granted",
+    );
+    return rows[0]?.waiting ?? 0;
+  }
 
   it('says that nothing was changed, and leads back to the form as it was filled in, during an outage', async () => {
     const { url, server } = await serveWithoutDatabase();
@@ -43,15 +64,8 @@ describe('a form that fails', () => {
   });
 
   it('changes nothing after its page has said so, although the session is found later', async () => {
-    const waiting = async (): Promise<number> => {
-      const { rows } = await world.db.raw<{ rows: { waiting: number }[] }>(
-        "select count(*) as waiting from pg_locks where relation = 'sessions'::regclass and not granted",
-      );
-      return rows[0]?.waiting ?? 0;
-    };
-    const transaction = await world.db.transaction();
+    const transaction = await lockSessions();
     try {
-      await transaction.raw('lock table sessions in access exclusive mode');
       // The pages that run at the same time give up first. Then it is the turn of the form, which has little time left.
       const others = Array.from({ length: PAGE_LIMITS.running }, () => visitor.get('/settings'));
       await eventually('the pages wait for their sessions', async () => (await waiting()) === PAGE_LIMITS.running);
@@ -117,20 +131,47 @@ describe('a form that fails', () => {
     }
   });
 
-  it('offers the next step on every error page', async () => {
-    for (const [path, step] of [
-      ['/settings/keys/svc_ZZZZZZZZ', '<a class="button" href="/settings/keys">Go to your keys</a>'],
-      ['/settings/no-such-page', '<a class="button" href="/settings">Go to the settings</a>'],
-      ['/sign-in/no-such-page', '<a class="button" href="/sign-in">Go to the sign-in page</a>'],
-      ['/no-such-page', '<a class="button" href="/">Go to the home page</a>'],
-    ] as const) {
-      const { status, text } = await visitor.get(path, { accept: 'text/html' });
-      assert.equal(status, 404, path);
-      assert.ok(text.includes(step), `${path} ${text}`);
-      assert.ok(!text.includes('Nothing was changed'));
+  it('pages that wait for a lock leave the API its connections, and are answered with 503 even before their turn', async () => {
+    const transaction = await lockSessions();
+    let isOver = false;
+    const statuses: number[] = [];
+    const requests = ADDRESSES.map(async (address) => {
+      while (!isOver) statuses.push((await visitor.get('/settings', { 'x-forwarded-for': address })).status);
+    });
+    try {
+      await eventually('pages wait for the lock', async () => (await waiting()) >= 3);
+      for (let call = 0; call < CALLS; call += 1) {
+        for (const path of ['/api/v1/me', '/api/v1/stats'])
+          assert.equal((await world.service.get(path)).status, 200, path);
+      }
+      await eventually('each page is answered', () => statuses.length >= ADDRESSES.length);
+      assert.deepEqual([...new Set(statuses)], [503]);
+    } finally {
+      isOver = true;
+      await transaction.rollback();
+      await Promise.all(requests);
     }
-    const { status, text } = await visitor.post('/sign-in/link', { token: 'f'.repeat(64) });
-    assert.equal(status, 403);
-    assert.ok(text.includes('href="/sign-in"'));
+  });
+
+  it('reports of a leaked key that wait for a lock leave the API its connections', async () => {
+    const { key, prefix } = await world.newKey({ developerId, planId: 'free' });
+    const report = (address: string): Promise<Reply> =>
+      send(world.service.url, '/revoke-leaked-key', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify({ key }),
+      });
+    const transaction = await world.db.transaction();
+    try {
+      await transaction('api_keys').where({ prefix }).forUpdate().first();
+      const reports = ADDRESSES.map(report);
+      for (let call = 0; call < CALLS; call += 1) assert.equal((await world.service.get('/api/v1/stats')).status, 200);
+      await transaction.rollback();
+      // In time, or too late because of the lock.
+      for (const { status } of await Promise.all(reports)) assert.ok([200, 503].includes(status), String(status));
+      assert.deepEqual((await report('198.51.100.3')).json, { revoked: true });
+    } finally {
+      if (!transaction.isCompleted()) await transaction.rollback();
+    }
   });
 });

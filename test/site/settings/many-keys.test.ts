@@ -83,11 +83,4 @@ describe('the settings of a developer with many past keys', () => {
     assert.deepEqual(await listed(3), numbers(30_019, 30_010));
     assert.ok(!(await get('/settings/keys?page=3', by)).text.includes('You have no active keys'));
   });
-
-  it('the usage has all requests, and each key in the CSV', async () => {
-    const { text } = await get('/settings/usage');
-    assert.ok(text.includes(`<dt>Requests</dt><dd>${MANY.toLocaleString('en-US')}</dd>`));
-    const csv = await get('/settings/usage.csv');
-    assert.equal(new Set(csv.text.trimEnd().split('\r\n')).size, MANY + 1);
-  });
 });

@@ -31,6 +31,12 @@ describe('signing in by OpenID Connect', () => {
 
   const person = (subject = 'ann'): Person => new Person(service, provider, subject);
 
+  it('the way to a key begins with a sign-in at the provider, and with the operator for somebody who is not known', async () => {
+    const { text } = await person().here.get('/', { accept: 'text/html' });
+    assert.ok(text.includes('href="#key">Get a key</a>'));
+    assert.match(text, /Sign in with.*127\.0\.0\.1:\d+.*The first time, .*the operator of this service/s);
+  });
+
   it('a linked identity opens the settings of its developer, at the page that was requested', async () => {
     const ann = person();
     await ann.here.get('/settings/sessions');
@@ -165,17 +171,6 @@ describe('signing in by OpenID Connect', () => {
     const state = new URL(headers.location ?? '').searchParams.get('state') ?? '';
     return `${CALLBACK}?${new URLSearchParams({ code: 'wrong', state, iss: provider.issuer })}`;
   }
-
-  it('an address with ten failed sign-ins in a minute costs the provider no more requests, and others sign in', async () => {
-    const visitor = new Visitor(service.url, { 'x-forwarded-for': '192.0.2.2' });
-    const requests = provider.tokenRequests;
-    for (let i = 0; i < 10; i += 1) assert.equal((await visitor.get(await wrongAnswer(visitor))).status, 403);
-    const { status, headers } = await visitor.get(await wrongAnswer(visitor));
-    assert.equal(status, 429);
-    assert.match(String(headers['retry-after']), /^(?:60|5\d)$/);
-    assert.equal(provider.tokenRequests, requests + 10);
-    assert.equal((await person().signIn()).status, 303);
-  });
 
   it('at most ten sign-ins of one address wait for the provider, and others sign in meanwhile', async () => {
     const visitors = Array.from({ length: 30 }, () => new Visitor(service.url, { 'x-forwarded-for': '192.0.2.3' }));
@@ -319,6 +314,8 @@ describe('signing up by OpenID Connect', () => {
 
   it('a new identity becomes a developer on the free plan once its project has a name', async () => {
     const ann = new Person(service, provider, 'ann');
+    const { text: landing } = await ann.here.get('/', { accept: 'text/html' });
+    assert.ok(landing.includes('href="/settings/keys/new">Get a key</a>'));
     const reply = await ann.signIn();
     assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-up']);
     assert.equal((await ann.here.get('/settings')).status, 303);
@@ -334,18 +331,6 @@ describe('signing up by OpenID Connect', () => {
     );
     assert.equal((await new Person(service, provider, 'ann').signIn()).headers.location, '/settings');
     assert.equal(await countDevelopers(), known + 1);
-  });
-
-  it('a project name has 1 to 200 characters without control characters, and the form names the error', async () => {
-    const bob = new Person(service, provider, 'bob');
-    await bob.signIn();
-    for (const name of ['', '   ', 'x'.repeat(201), 'a\u0000b', 'a\u202Eb', '"><script>alert(1)</script>'.repeat(20)]) {
-      const { status, text } = await bob.here.post('/sign-up', { project_name: name });
-      assert.equal(status, 422, name);
-      assert.match(text, /aria-invalid(?:="true")?[^>]* aria-describedby="project-name-error"/);
-      assert.ok(!text.includes('<script>alert'));
-    }
-    assert.equal((await bob.here.post('/sign-up', { project_name: '😀'.repeat(200) })).status, 303);
   });
 
   it('one identity becomes one developer, however often the form is sent and in however many tabs', async () => {

@@ -42,29 +42,6 @@ describe('the overview of the settings', () => {
     );
   }
 
-  it('without a key, the overview leads to the first one and to the first call, and has no numbers', async () => {
-    const { html, text, warnings } = await overview();
-    assert.ok(html.includes('<a class="button button-primary" href="/settings/keys/new">Create your first key</a>'));
-    assert.ok(text.includes('Make your first call') && html.includes('$KEY'));
-    assert.ok(!html.includes('class="stats"') && !html.includes('<meter'));
-    assert.deepEqual(warnings, []);
-  });
-
-  it('the sample names the newest key until a key was used, and is gone when no key is active', async () => {
-    const { prefix } = await create();
-    const { html, text } = await overview();
-    assert.ok(!text.includes('Create your first key') && text.includes('Make your first call'));
-    assert.ok(html.includes(prefix));
-    await service.db('api_keys').where({ prefix }).update({ last_used_at: service.db.fn.now() });
-    assert.ok(!(await overview()).text.includes('Make your first call'));
-    await revokeKey(service.db, prefix);
-    const { html: without, warnings } = await overview();
-    assert.deepEqual(warnings, ['You have no active keys. Create a key → /settings/keys/new']);
-    assert.ok(!without.includes('first-call'));
-    await suspendDeveloper(service.db, developerId);
-    assert.deepEqual((await overview()).warnings, []);
-  });
-
   it('the overview counts active keys, the requests of this day and what is left of the limits', async () => {
     const [{ key, prefix }, { prefix: rolled }, { prefix: revoked }] = [await create(), await create(), await create()];
     await rollKey(service.db, rolled, 3_600);
@@ -159,19 +136,6 @@ describe('the overview of the settings', () => {
     assert.deepEqual((await overview()).warnings, [
       '12 requests were refused by your limits in the last 24 hours (6 in the 24 hours before). See when → /settings/usage?range=24h',
     ]);
-  });
-
-  it('the last events name their keys by label, with how long ago they happened and the exact time', async () => {
-    const { prefix } = await create('production');
-    await service
-      .db('events')
-      .where({ key_prefix: prefix })
-      .update({ at: service.db.raw("now() - interval '3 hours'") });
-    const { html, text } = await overview();
-    const [, row = ''] = /<tr>(<th scope="row">Key created on the free plan.*?)<\/tr>/s.exec(html) ?? [];
-    assert.match(row, new RegExp(`<bdi>production</bdi></a><code>${prefix}</code>`));
-    assert.match(row, /<time dateTime="[^"]+" title="\d{4}-\d\d-\d\d \d\d:\d\d UTC">3 hours ago</i);
-    assert.ok(text.includes('Signed in') && html.includes('<a href="/settings/events">All events</a>'));
   });
 
   it('the events of one key are listed for its prefix, and all events for the prefix of another developer', async () => {

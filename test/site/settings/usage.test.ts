@@ -175,24 +175,6 @@ describe('the usage page', () => {
     }
     assert.ok((await stranger.get('/settings/usage')).text.includes('No requests in the last 30 days'));
   });
-
-  it('keys that are revoked or expired keep their usage, and their plan shows no quota', async () => {
-    for (const end of [
-      (prefix: string) => revokeKey(service.db, prefix),
-      (prefix: string) => expireIn(service.db, prefix, -1_000),
-    ]) {
-      const id = await newDeveloper(service);
-      const { prefix } = await createKey(service.db, { developerId: id, planId: 'scale' });
-      await addUsage(prefix, 1, { served: 7, refused: 0, failed: 0 });
-      await service
-        .db('api_keys')
-        .where({ prefix })
-        .update({ created_at: service.db.raw("now() - interval '1 hour'") });
-      await end(prefix);
-      const { text } = await (await signIn(service, id)).get('/settings/usage');
-      assert.ok(text.includes(prefix) && !text.includes('<h3>Scale plan</h3>') && text.includes('<h3>Free plan</h3>'));
-    }
-  });
 });
 
 describe('the scale of a chart', () => {
