@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { suspendDeveloper } from '../../../src/developers/developers.js';
 import type { CreatedKey } from '../../../src/keys/keys.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';

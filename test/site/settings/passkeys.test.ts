@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { addPasskey, MAX_PASSKEYS } from '../../../src/accounts/passkeys.js';
-import { suspendDeveloper } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
-import { Authenticator, somePublicKey, type Deviation, type Options } from '../../support/http/authenticator.js';
+import { Authenticator, type Deviation, type Options } from '../../support/http/authenticator.js';
 import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';

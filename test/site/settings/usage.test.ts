@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
-import { revokeKey } from '../../../src/keys/revoke.js';
 import { scaleLines } from '../../../src/site/settings/usage/chart.js';
-import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';
 

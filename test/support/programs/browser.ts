@@ -97,7 +97,7 @@ export async function resize(page: Page, size: { readonly width: number; readonl
 }
 
 /** The script of a page sees sizes a little later than the page has them. Boxes that scroll then are stops of the tab key. */
-export async function stopsFollowSizes(page: Page): Promise<void> {
+async function stopsFollowSizes(page: Page): Promise<void> {
   await eventually('the boxes that scroll, and no other, are stops', () =>
     page.evaluate(() =>
       Array.from(document.querySelectorAll<HTMLElement>('pre[tabindex], .table-scroll'))
