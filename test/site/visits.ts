@@ -111,7 +111,7 @@ function removeRepeated(): void {
  * checked in the HTML of every page.
  *
  * @param part - a selector of what is checked: all of the page by default
- * @param prepare - is called with what is new, before the page is changed; afterwards much of the page is gone
+ * @param prepare - is called with what is new, once much else of the page is gone
  */
 export async function assertFits(
   page: Page,
@@ -125,8 +125,8 @@ export async function assertFits(
   await assertAccessible(page, { rules: NARROW_RULES, elements: 'newElements' });
   await resize(page, { width: 1280, height: 800 });
   if (prepare !== undefined) {
-    await prepare(novelty);
     await page.evaluate(removeRepeated);
+    await prepare(novelty);
   }
   await assertAccessible(page, { elements: 'checkedPart' });
   await assertAccessible(page, { rules: LOOKS, elements: 'newElements' });
