@@ -28,7 +28,7 @@ describe('reading from a replica', () => {
     await insertTitle('before');
     replica = await startReplica(world.postgres);
     // Its bounds on the replica are a part of that on a request.
-    const settings = { DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '5000' };
+    const settings = { DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '15000' };
     server = await world.startService({ settings });
   });
 

@@ -10,7 +10,7 @@ import { testWorld } from '../../support/world.js';
 const PATIENT_MS = 60_000;
 
 /** The same where a test waits for it. */
-const BOUND_MS = 500;
+const BOUND_MS = 1_500;
 
 const END_CONNECTIONS = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'test pool'";
 
@@ -53,7 +53,7 @@ describe('a pool of connections', () => {
           // The server has no bound of its own here: only the client's ends the wait.
           await pool.query({ text: 'set statement_timeout = 0' });
           await assert.rejects(sleep, { name: 'DatabaseTimeout' });
-          assert.deepEqual(await pool.query({ text: 'select 1 as one' }), [{ one: 1 }]);
+          await eventually('another connection serves', () => pool.query({ text: 'select 1' }));
           assert.equal(pool.state.used, 0);
         }
       },
@@ -76,8 +76,7 @@ describe('a pool of connections', () => {
         await pool.query({ text: 'select 1' });
         const answer = pool.query({ text: 'select pg_sleep(0.05), 2 as two' });
         await new Promise((sent) => setImmediate(sent));
-        const busyUntil = performance.now() + 2 * BOUND_MS;
-        while (performance.now() < busyUntil);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * BOUND_MS);
         assert.equal((await answer)[0]?.two, 2);
       },
       { boundMs: BOUND_MS },
@@ -118,7 +117,7 @@ describe('a pool of connections', () => {
 
   it('a pool survives a connection that breaks, in use or idle', () =>
     withPool(async (pool) => {
-      const failed = assert.rejects(pool.query({ text: 'select pg_sleep(0.15)' }), isDatabaseUnavailable);
+      const failed = assert.rejects(pool.query({ text: 'select pg_sleep(60)' }), isDatabaseUnavailable);
       await eventually('it is connected', async () => (await connections()) === 1);
       await world.db.raw(END_CONNECTIONS);
       await failed;
