@@ -5,9 +5,11 @@ import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { ask } from '../support/deployments/deployment.js';
 import { eventually } from '../support/eventually.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { testWorld } from '../support/world.js';
 
 /** Half of the connections of the service. */
@@ -170,5 +172,40 @@ describe('admission from a cache', () => {
     await eventually('the server listens again', () => changes.includes('announcements back'));
     assert.ok((await queriesFor(() => status(key))) > 0);
     await cached(key);
+  });
+
+  it('a connection that announcements no longer arrive on is replaced', async () => {
+    const network = await TcpProxy.start(world.url);
+    world.defer(() => network.stop());
+    const { changes, url } = await world.startService({ databaseUrl: network.url });
+    // It stays open, and nothing arrives on it.
+    network.swallow();
+    await eventually('its loss is noticed', () => changes.includes('announcements lost'));
+    await eventually('there is another one', () => changes.includes('announcements back'));
+    const { key, prefix } = await world.newKey();
+    for (let i = 0; i < 2; i += 1) assert.equal((await ask(url, key)).status, 200);
+    await revokeKey(world.db, prefix);
+    await eventually('the revocation is seen', async () => (await ask(url, key)).status === 401);
+  });
+
+  it('a change is announced however long its transaction was open', async () => {
+    const { key, prefix } = await world.newKey();
+    await cached(key);
+    await world.db.transaction(
+      async (late) => {
+        await late.raw('select from api_keys');
+        // Other changes are announced meanwhile.
+        for (const change of [() => revokeKey(late, prefix), () => Promise.resolve()]) {
+          const second = await world.newKey();
+          await cached(second.key);
+          await revokeKey(world.db, second.prefix);
+          await eventually('the other revocation is seen', async () => (await status(second.key)) === 401);
+          await change();
+        }
+        await cached(key);
+      },
+      { isolationLevel: 'repeatable read' },
+    );
+    await eventually('the revocation is seen', async () => (await status(key)) === 401);
   });
 });

@@ -28,7 +28,6 @@ const CREDENTIALS: readonly (readonly [
   [[], '?api_key={key}', 'a valid key'],
   [[], '?x=1&%61pi_key={key}&y=b', 'a valid key'],
   [[BEARER, FIELD], '', 'a valid key'],
-  [[BEARER, FIELD], '?api_key={key}', 'a valid key'],
   [[BASIC, FIELD], '', 'a valid key'],
   [
     [
@@ -41,12 +40,9 @@ const CREDENTIALS: readonly (readonly [
   [[['Authorization', 'Bearer '], FIELD], '?api_key=', 'a valid key'],
   [[], '', 'no key'],
   [[BASIC], '', 'no key'],
-  [[['Authorization', 'Basic Bearer {key}']], '', 'no key'],
   [[['Authorization', 'X-Bearer {key}']], '', 'no key'],
-  [[['Authorization', '{key}']], '', 'no key'],
   [[['Authorization', 'Bearer{key}']], '', 'no key'],
   [[['Authorization', 'Bearer\t{key}']], '', 'no key'],
-  [[['Authorization', 'Bearer   ']], '', 'no key'],
   [[['X-API-Key', '']], '?api_key', 'no key'],
   [
     [
@@ -59,18 +55,13 @@ const CREDENTIALS: readonly (readonly [
   [[['X-Other', 'X-API-Key'], BASIC], '?api_key=', 'no key'],
   [[BEARER, ['X-API-Key', '{other}']], '', 'several keys'],
   [[['Authorization', 'Bearer {other}'], FIELD], '', 'several keys'],
-  [[BEARER], '?api_key={other}', 'several keys'],
   [[FIELD], '?api_key=nonsense', 'several keys'],
   [[BEARER, FIELD], '?api_key={other}', 'several keys'],
-  [[BEARER, ['X-API-Key', '{other}']], '?api_key={key}', 'several keys'],
-  [[['Authorization', 'Bearer {other}'], FIELD], '?api_key={key}', 'several keys'],
   [[BEARER, BEARER], '', 'several keys'],
   [[BEARER, BASIC], '', 'several keys'],
   [[FIELD, FIELD], '', 'several keys'],
-  [[FIELD, ['X-API-Key', '']], '', 'several keys'],
   [[], '?api_key={key}&api_key={key}', 'several keys'],
   [[], '?api_key={key}&%61pi_key=', 'several keys'],
-  [[BEARER], '?api_key=&api_key=', 'several keys'],
   [[['X-API-Key', '{key}, {key}']], '', 'an unusable key'],
   [[['Authorization', 'Bearer {key}, Bearer {key}']], '', 'an unusable key'],
   [[['Authorization', 'Bearer {key} {key}']], '', 'an unusable key'],
@@ -138,38 +129,24 @@ describe('authentication', () => {
     });
   }
 
-  it('text that is not a key, a mistyped key and an unknown key are refused alike', async () => {
+  it('text that is not a key, a mistyped key, a key in other letters and an unknown key are refused alike', async () => {
     const mistyped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-    for (const wrong of ['x', 'svc_', `${key}x`, key.slice(0, -1), key.toLowerCase(), mistyped, other]) {
+    // With a checksum that is right for its letters.
+    const otherScheme = forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`);
+    for (const wrong of ['x', 'svc_', `${key}x`, key.toLowerCase(), mistyped, otherScheme, other]) {
       assertInvalid(await get({ authorization: `Bearer ${wrong}` }), UNUSABLE);
     }
-  });
-
-  it('a key is case-sensitive', async () => {
-    const rest = key.slice('svc'.length);
-    for (const start of ['SVC', 'Svc', 'sVC']) assertInvalid(await get({ 'x-api-key': start + rest }), UNUSABLE);
-    // With a checksum that is right for these letters, too.
-    assertInvalid(
-      await get({ 'x-api-key': forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`) }),
-      UNUSABLE,
-    );
-    assert.equal((await get({ 'x-api-key': key })).status, 200);
   });
 
   it('every path of the API requires a key, whatever the method', async () => {
     for (const path of [
       '/api/v1',
-      '/api/v1/',
       '/api/v1/stats',
-      '/api/v1/stats/',
       '/api/v1/nope',
       '/api/v1//stats',
-      '/api/v1/titles/%zz',
       '/api/v1/changes',
       '/api/v1/stats?x=%zz',
-      '/api/v1?x',
       '/api/%76%31/stats',
-      '/%61pi/v%31',
       '/api/%76%31/%73tats?x',
       'http://catalog.example/api/v1/stats',
     ]) {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { revokeKey } from '../../src/keys/revoke.js';
 import { eachCase } from '../support/each-case.js';
 import { eventually } from '../support/eventually.js';
 import { send, type RequestOptions } from '../support/request.js';
@@ -107,38 +106,24 @@ describe('the log', () => {
     return { line, answer: text + JSON.stringify(received) };
   }
 
-  it('no part of a key is logged wherever it was sent, in whatever spelling', () =>
+  it('no answer, log line or warning has a part of a key wherever it was sent, in whatever spelling', () =>
     eachCase(Object.entries(PLACES), async ([, put]) => {
       const spelling = fc.constantFrom(...Object.values(SPELLINGS));
       await fc.assert(
         fc.asyncProperty(anyPart, spelling, fc.boolean(), async ({ secret, part }, spell, hasKey) => {
           const sent = put(spell(part));
           const key = hasKey && sent.headers === undefined ? { 'x-api-key': service.key } : {};
-          const { line } = await traceOf({ ...sent, headers: { ...key, ...sent.headers } });
-          const decoded = decodeRepeatedly(line).toLowerCase();
-          for (let at = 0; at + PART_LENGTH <= SECRET_LENGTH; at += 1) {
-            assert.ok(!decoded.includes(secret.slice(at, at + PART_LENGTH).toLowerCase()), line);
+          const { line, answer } = await traceOf({ ...sent, headers: { ...key, ...sent.headers } });
+          for (const text of [line, answer, ...warnings]) {
+            const decoded = decodeRepeatedly(text).toLowerCase();
+            for (let at = 0; at + PART_LENGTH <= SECRET_LENGTH; at += 1) {
+              assert.ok(!decoded.includes(secret.slice(at, at + PART_LENGTH).toLowerCase()), text);
+            }
           }
         }),
-        { numRuns: 20 },
+        { numRuns: 12 },
       );
     }));
-
-  it('no answer, log line or warning has a key wherever it was sent, whether it is valid, revoked or unknown', async () => {
-    const revoked = await service.newKey();
-    await revokeKey(service.db, revoked.prefix);
-    const keys = [await service.newKey(), revoked, generateApiKey()];
-    await eachCase(Object.entries(PLACES), async ([, put]) => {
-      for (const { key } of keys) {
-        for (const spell of [SPELLINGS.plain ?? assert.fail(), encode]) {
-          const { line, answer } = await traceOf(put(spell(key)));
-          for (const text of [decodeRepeatedly(line), answer, ...warnings]) {
-            assert.ok(!text.includes(key.slice('svc_12345678_'.length)), text);
-          }
-        }
-      }
-    });
-  });
 
   it('a key sent as the method of a request is not logged', async () => {
     const before = service.logged.length;

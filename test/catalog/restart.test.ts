@@ -48,7 +48,8 @@ describe('a restart of the feed', () => {
     assertMinuteAfter((await restartFeed(db)).start, ahead);
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
     assertMinuteAfter((await restartFeed(db)).start, ahead + HOUR);
-    assertMinuteAfter((await restartFeed(db, { after: ahead + 2n * HOUR })).start, ahead + 2n * HOUR);
+    const nearlyADay = (await databaseClock(db)) + DAY;
+    assertMinuteAfter((await restartFeed(db, { after: nearlyADay })).start, nearlyADay);
     // Even if the sequence has been set back.
     const { start } = await restartFeed(db);
     await db.raw("select setval('titles_last_stamp', 0)");
@@ -97,10 +98,5 @@ describe('a restart of the feed', () => {
     assert.deepEqual(await readBounds(db), before);
     await insertTitle(db, 'next');
     assert.ok((await stampOf(db, 'next')) <= (await databaseClock(db)));
-  });
-
-  it('a restart accepts a position that lies nearly a day ahead', async () => {
-    const after = (await databaseClock(db)) + DAY;
-    assertMinuteAfter((await restartFeed(db, { after })).start, after);
   });
 });

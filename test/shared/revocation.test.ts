@@ -9,10 +9,12 @@ import { setPlan } from '../../src/limits/plans.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { newPlan } from '../support/deployments/deployment.js';
+import { readGuide } from '../support/guides.js';
+import { scrape } from '../support/http/exposition.js';
 import { signInOperator } from '../support/http/operator.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { whileAlive } from '../support/keys/expiry.js';
-import { fillNotificationQueue, LEAST_QUEUE_PAGES } from '../support/postgres/full-queue.js';
+import { FILLER, fillNotificationQueue, LEAST_QUEUE_PAGES } from '../support/postgres/full-queue.js';
 import { holdCommits } from '../support/postgres/held-commits.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { runCommand } from '../support/programs/command.js';
@@ -408,5 +410,19 @@ describe('revocation', () => {
     await on.command('keys', 'set-label', prefix, 'staging');
     await on.command('keys', 'create', '--developer', String(developerId), '--plan', 'free');
     assert.equal(await link.client.get(EPOCH_KEY), epoch);
+  });
+
+  it('metrics show a full queue of notifications until the session that the guide finds is ended', async () => {
+    const usage = async (): Promise<number> =>
+      (await scrape(`${servers.one.operatorUrl}/metrics`)).series.get('catalog_notification_queue_usage_ratio') ??
+      assert.fail();
+    world.defer(await fillNotificationQueue(world.db, world.url));
+    await eventually('the queue is reported as full', async () => (await usage()) > 0.9);
+    const guide = await readGuide('operators/runbook');
+    const query = /```sql\n(select pid[^`]+pg_stat_activity[^`]+)```/.exec(guide)?.[1] ?? assert.fail();
+    const { rows } = await world.db.raw<{ rows: { pid: number; usename: string }[] }>(query);
+    assert.equal(rows[0]?.usename, FILLER);
+    await world.db.raw('select pg_terminate_backend(?)', [rows[0].pid]);
+    await eventually('the queue is empty', async () => (await usage()) < 0.1);
   });
 });

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
-import { readUsageCsv, readUsageOverTime, USAGE_RANGES, type UsageRange } from '../../src/usage/read-usage.js';
+import {
+  readUsageByKey,
+  readUsageCsv,
+  readUsageOverTime,
+  USAGE_RANGES,
+  type UsageRange,
+} from '../../src/usage/read-usage.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { mergeOldHours, removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
+import { newPlan } from '../support/deployments/deployment.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -91,6 +98,31 @@ describe('the usage of keys', () => {
       );
     }
     for (const keyId of [keys[0], keys.at(-1)]) assert.equal((await rowsOf(keyId ?? 0))[0]?.served, 40);
+  });
+
+  it('a server that stops writes how every request with a valid key ended', async () => {
+    const service = await world.startService();
+    const id = await world.newDeveloper();
+    const planId = await newPlan(world.db, 'counted', 8, 100);
+    const { key } = await world.newKey({ developerId: id, planId, label: 'counted' });
+    const ask = async (requests: number, path: string, as = key): Promise<number[]> => {
+      const headers = { 'x-api-key': as };
+      const replies = Array.from({ length: requests }, () => service.get(`/api/v1${path}`, { headers }));
+      return (await Promise.all(replies)).map(({ status }) => status).sort();
+    };
+    // A fault of the service: a table that it reads is missing.
+    await world.db.raw('alter table titles rename to away');
+    assert.deepEqual(await ask(2, '/titles/a'), [500, 500]);
+    await world.db.raw('alter table away rename to titles');
+    assert.deepEqual(await ask(3, '/titles/a'), [404, 404, 404]);
+    assert.deepEqual(await ask(5, '/me'), [200, 200, 200, 429, 429]);
+    assert.deepEqual(await ask(1, '/me', 'svc_wrong'), [401]);
+    await service.stop();
+    const totals = await readUsageByKey(world.db, { developerId: id }, '30d', { limit: 10, offset: 0 });
+    assert.deepEqual(
+      totals.map(({ label, served, refused, failed }) => [label, served, refused, failed]),
+      [['counted', 6, 2, 2]],
+    );
   });
 
   it('usage that could not be written is added to later usage', async () => {

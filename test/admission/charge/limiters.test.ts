@@ -14,7 +14,7 @@ import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 const BATCH = 16;
 
 /** Runs of each property. */
-const RUNS = 60;
+const RUNS = 40;
 
 let developers = 0;
 

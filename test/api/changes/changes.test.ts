@@ -201,12 +201,8 @@ describe('GET /api/v1/changes', () => {
   it('a since that is missing or malformed is refused with a problem of its own', async () => {
     for (const [query, code, detail] of [
       ['?Since=1795218005', 'missing_since', /^The query parameter since is required/],
-      ['?since', 'invalid_since', /^since is empty/],
-      ['?since=1795218005&since=1795218005', 'invalid_since', /^since is given more than once/],
       ['?since=+1795218005', 'invalid_since', /^since is not a number/],
       ['?since[]=1795218005', 'missing_since', /^The query parameter since is required/],
-      ['?since=2026-11-20T23%3A40%3A05Z', 'invalid_since', /an ISO date is not accepted/],
-      ['?since=1e+400', 'invalid_since', /looks like milliseconds/],
       [`?since=${'1'.repeat(5000)}`, 'invalid_since', /^since is longer than 64 characters/],
     ] as const) {
       assertProblem(await service.get(`/api/v1/changes${query}`), code, { detail });
