@@ -5,7 +5,6 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { readGuide } from '../support/guides.js';
-import { writersWait } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 /** The SQL that the guide shows. */

@@ -47,7 +47,7 @@ export async function databaseClock(db: Knex): Promise<Micros> {
 }
 
 /** @returns how many writers wait for the one before them */
-export async function waitingWriters(db: Knex): Promise<number> {
+async function waitingWriters(db: Knex): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
     `select from pg_locks where locktype = 'advisory' and not granted
       and database = (select oid from pg_database where datname = current_database())`,
