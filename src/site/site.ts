@@ -14,7 +14,7 @@ import { prepareSamples } from './layout/samples.js';
 import { addReference } from './reference/reference.js';
 import { addRootFiles } from './root-files.js';
 import { addRevokeLeakedKey } from './revoke-leaked-key.js';
-import { addSearch } from './search/search-page.js';
+import { addSearch, prepareSearch } from './search/search-page.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './sign-in/oidc.js';
 import { addSignIn } from './sign-in/sign-in.js';
@@ -35,12 +35,13 @@ export function routePages(parts: SiteParts, limits: ConcurrencyLimits = PAGE_LI
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
+  const openSearch = prepareSearch(router, parts);
   router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
   router.use(boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
   addLandingPage(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);
-  addSearch(router, parts);
+  addSearch(router, openSearch);
   addSignIn(router, parts);
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);

@@ -41,7 +41,7 @@ describe('the status page', () => {
       / Redis (?:Valkey )?\d+\.\d+/,
       / Migrations \d+ applied, the last is /,
       'None is pending.',
-      'Newest entry None yet Feed start The first entry Writers None at work, 0 waiting ',
+      'Newest entry None yet Feed start The first entry Writers None active, 0 waiting ',
     ]) {
       assert.ok(typeof shown === 'string' ? text.includes(shown) : shown.test(text), `${String(shown)}: ${text}`);
     }
@@ -66,14 +66,14 @@ describe('the status page', () => {
     try {
       await addTitles(first, 1, 'first');
       const waiting = addTitles(second, 1, 'second');
-      await eventually('the second waits', async () => (await read(operator)).includes('One at work, 1 waiting'));
+      await eventually('the second waits', async () => (await read(operator)).includes('1 active, 1 waiting'));
       assert.match(await read(operator), / Newest entry just now /);
       await first.rollback();
       await waiting;
     } finally {
       await Promise.all([first.rollback(), second.rollback()]);
     }
-    assert.ok((await read(operator)).includes('None at work, 0 waiting'));
+    assert.ok((await read(operator)).includes('None active, 0 waiting'));
   });
 
   it('a migration that the database lacks is pending, with the command that applies it', async () => {

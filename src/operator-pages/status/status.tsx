@@ -208,7 +208,7 @@ function Feed({ facts, copy }: FeedProps): VNode {
           )}
           <Fact name="Feed start">{facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry'}</Fact>
           <Fact name="Writers">
-            {facts.writers.isActive ? 'One at work' : 'None at work'}, {formatCount(facts.writers.waiting)} waiting
+            {facts.writers.isActive ? '1' : 'None'} active, {formatCount(facts.writers.waiting)} waiting
           </Fact>
         </dl>
       )}

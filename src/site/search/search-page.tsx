@@ -7,7 +7,10 @@ import { answerPage } from '../layout/page.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { SEARCH_PATH, SearchBox } from './search-form.js';
 import { listEntries } from './search-index.js';
-import { createSearch, MAX_QUERY, type Found, type FoundGroup, type Piece } from './search.js';
+import { createSearch, MAX_QUERY, type Found, type FoundGroup, type Piece, type Search } from './search.js';
+
+/** Makes the index once. */
+type OpenSearch = () => Promise<Search>;
 
 /** The parameter of the page that a search for a key leads to. */
 const REFUSED = 'key-refused';
@@ -15,9 +18,21 @@ const REFUSED = 'key-refused';
 /** What the page shows then. */
 const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
 
+/** Makes the first search wait for its index. Add it above the deadline, which this may outlast on a busy machine. */
+export function prepareSearch(
+  router: PageRouter,
+  { contract, site }: Pick<SiteParts, 'contract' | 'site'>,
+): OpenSearch {
+  const openSearch = cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
+  router.use(SEARCH_PATH, async (_ctx, next) => {
+    await openSearch();
+    await next();
+  });
+  return openSearch;
+}
+
 /** Adds the search of the reference and the guides. */
-export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts, 'contract' | 'site'>): void {
-  const search = cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
+export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
   router.get(SEARCH_PATH, async (ctx) => {
     const parameters = queryOf(ctx);
     const wanted = parameters.get('q') ?? '';
@@ -27,7 +42,7 @@ export function addSearch(router: PageRouter, { contract, site }: Pick<SiteParts
       return;
     }
     const query = wanted.trim().slice(0, MAX_QUERY);
-    const groups = query === '' ? [] : (await search())(query);
+    const groups = query === '' ? [] : (await openSearch())(query);
     const description = 'Search the reference and the guides.';
     const body = (
       <SearchPage

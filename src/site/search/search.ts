@@ -100,8 +100,12 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   return (text) => {
     const query = text.slice(0, MAX_QUERY);
     const name = joined(query);
+    // Each word once: a repeated one would only be looked up again.
+    const words = new Set(query.match(WORD));
     const matches = index
-      .search(query, { boostDocument: (id: number) => (names[id]?.includes(name) === true ? WHOLE_NAME : 1) })
+      .search([...words].join(' '), {
+        boostDocument: (id: number) => (names[id]?.includes(name) === true ? WHOLE_NAME : 1),
+      })
       .flatMap(({ id, terms }) => {
         const entry = entries[id as number];
         return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
