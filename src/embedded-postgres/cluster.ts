@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { chown, mkdir, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
+import { chown, lstat, mkdir, readdir, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Account, canReach, makeOpenFolder, OPEN_DIRECTORY, run } from './programs.js';
 
@@ -22,7 +21,8 @@ const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
  */
 export async function ensureCluster(dataDir: string, programs: string, account?: Account): Promise<string> {
   const cluster = join(dataDir, CLUSTER_FOLDER);
-  if (!existsSync(cluster)) {
+  // A link that leads nowhere is data that is missing, not a first start.
+  if (!(await lstat(cluster).catch(() => undefined))) {
     for (const name of await readdir(dataDir)) {
       if (name.startsWith(UNFINISHED_PREFIX)) await removeUnfinished(join(dataDir, name));
     }

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
+import { access, constants, mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,10 +24,9 @@ const MAX_LOCKED_MS = 120_000;
 /** What some errors mean here, by their codes. */
 const HINTS: Readonly<Record<string, string>> = {
   ELOCKED: 'another process of the service is already running there',
-  ENOENT: 'its programs do not start; on Linux they need glibc, which Alpine Linux, for example, does not have',
+  ENOENT: 'its data or a program is missing; on Linux it needs glibc, which Alpine Linux, for example, does not have',
 };
 
-/** See README.md. */
 export interface EmbeddedPostgres {
   /** The address of the service's database, by a Unix socket. */
   readonly address: pg.ClientConfig;
@@ -67,6 +66,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   try {
     await mkdir(chosen, { recursive: true });
     const dataDir = await realpath(chosen);
+    await access(dataDir, constants.W_OK);
     const unlock = await takeLock(dataDir);
     closers.push(unlock);
     const socket = await openSocketFolder(join(dataDir, CLUSTER_FOLDER));

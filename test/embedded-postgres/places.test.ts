@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmod, cp, lstat, mkdir, readdir, realpath, rm, rmdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, readdir, realpath, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import { openEmbeddedPostgres } from '../../src/embedded-postgres/index.js';
@@ -65,13 +65,15 @@ describe('the places of the embedded PostgreSQL', () => {
     }
   });
 
-  it('a data directory that cannot be made is named in the error, with what to do', async () => {
+  it('a data directory that cannot be made, or whose data are away, is named in the error, with what to do', async () => {
     const file = join(await temporaryFolder(), 'file');
     await writeFile(file, '');
-    for (const dataDir of [join(file, 'data'), file]) {
+    const withoutData = await temporaryFolder();
+    await symlink(join(file, 'unmounted'), join(withoutData, 'postgresql'));
+    for (const dataDir of [join(file, 'data'), file, withoutData]) {
       await assert.rejects(openEmbeddedPostgres({ packageRoot: file, dataDir }), {
         name: 'OperatorError',
-        message: new RegExp(`^The embedded PostgreSQL cannot run in ${dataDir}: E.+ Set DATA_DIR to another directory`),
+        message: new RegExp(`^The embedded PostgreSQL cannot run in ${dataDir}: .+ Set DATA_DIR to another directory`),
       });
     }
   });
