@@ -1,3 +1,4 @@
+import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
@@ -40,5 +41,11 @@ export function guidesUrl({ config, publicUrl }: Pick<OperatorParts, 'config' | 
   return config.site ? publicUrl() + GUIDES_PATH : undefined;
 }
 
+/** The state of a request behind sign-in. */
+type OperatorState = PageState & { readonly session: OperatorSession };
+
 /** The context of a request behind sign-in. */
-export type OperatorContext = Koa.ParameterizedContext<PageState & { readonly session: OperatorSession }>;
+export type OperatorContext = Koa.ParameterizedContext<OperatorState>;
+
+/** A router of pages behind sign-in. */
+export type OperatorRouter = Router<OperatorState>;

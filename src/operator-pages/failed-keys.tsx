@@ -1,31 +1,22 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../platform/text/count.js';
 import type { FailedAddress } from '../limits/failed-addresses.js';
-import type { PageRouter } from '../site/context.js';
 import { Table } from '../site/layout/components.js';
-import type { OperatorParts } from './context.js';
+import type { OperatorParts, OperatorRouter } from './context.js';
 import { operatorPage } from './layout.js';
-import type { OperatorGuard } from './sign-in.js';
 
 /** Addresses that are listed. */
 const SHOWN = 50;
 
 /** Adds the list of addresses whose keys failed. */
-export function addFailedKeys(
-  router: PageRouter,
-  { failedAddresses, config }: OperatorParts,
-  requireOperator: OperatorGuard,
-): void {
-  router.get(
-    '/failed-keys',
-    requireOperator(async (ctx) => {
-      operatorPage(
-        ctx,
-        { title: 'Failed keys', tab: 'failed-keys' },
-        <FailedKeys addresses={await failedAddresses.list(SHOWN)} isShared={config.redisUrl !== undefined} />,
-      );
-    }),
-  );
+export function addFailedKeys(router: OperatorRouter, { failedAddresses, config }: OperatorParts): void {
+  router.get('/failed-keys', async (ctx) => {
+    operatorPage(
+      ctx,
+      { title: 'Failed keys', tab: 'failed-keys' },
+      <FailedKeys addresses={await failedAddresses.list(SHOWN)} isShared={config.redisUrl !== undefined} />,
+    );
+  });
 }
 
 interface FailedKeysProps {

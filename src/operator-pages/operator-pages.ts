@@ -9,7 +9,7 @@ import { receiveForm } from '../site/delivery/form.js';
 import { setSecurityFields } from '../site/delivery/headers.js';
 import { IMMUTABLE } from '../site/delivery/static-files.js';
 import { requireAnswer } from '../site/layout/error-page.js';
-import type { OperatorParts } from './context.js';
+import type { OperatorParts, OperatorRouter } from './context.js';
 import { addDeveloper } from './developers/developer.js';
 import { addDeveloperActs } from './developers/developer-acts.js';
 import { addDevelopers } from './developers/developers.js';
@@ -31,13 +31,14 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
   const requireOperator = addSignIn(router, parts);
-  addStatus(router, parts, requireOperator);
-  addDevelopers(router, parts, requireOperator);
-  addDeveloper(router, parts, requireOperator);
-  addDeveloperActs(router, parts, requireOperator);
-  addKey(router, parts, requireOperator);
-  addFailedKeys(router, parts, requireOperator);
-  addSettings(router, parts, requireOperator);
+  const pages = (router as unknown as OperatorRouter).use(requireOperator);
+  addStatus(pages, parts);
+  addDevelopers(pages, parts);
+  addDeveloper(pages, parts);
+  addDeveloperActs(pages, parts);
+  addKey(pages, parts);
+  addFailedKeys(pages, parts);
+  addSettings(pages, parts);
   return router;
 }
 

@@ -1,38 +1,33 @@
 import type { ComponentChildren } from 'preact';
 import { SETTINGS, type Config } from '../config/settings.js';
-import type { PageRouter } from '../site/context.js';
 import { Table } from '../site/layout/components.js';
-import type { OperatorParts } from './context.js';
+import type { OperatorParts, OperatorRouter } from './context.js';
 import { operatorPage } from './layout.js';
-import type { OperatorGuard } from './sign-in.js';
 
 /** Adds the list of the settings that this server runs with. */
-export function addSettings(router: PageRouter, { config }: OperatorParts, requireOperator: OperatorGuard): void {
-  router.get(
-    '/settings',
-    requireOperator((ctx) => {
-      operatorPage(
-        ctx,
-        { title: 'Settings', tab: 'settings' },
-        <>
-          <p>
-            What this server was started with; defaults are grey. Change a setting in the environment, and restart the
-            server.
-          </p>
-          <Table
-            caption="Settings"
-            hasCards
-            columns={['Setting', 'Value', 'Meaning']}
-            rows={(Object.keys(SETTINGS) as (keyof Config)[]).map((key) => [
-              <code>{SETTINGS[key].name}</code>,
-              <Value setting={key} config={config} />,
-              SETTINGS[key].description,
-            ])}
-          />
-        </>,
-      );
-    }),
-  );
+export function addSettings(router: OperatorRouter, { config }: OperatorParts): void {
+  router.get('/settings', (ctx) => {
+    operatorPage(
+      ctx,
+      { title: 'Settings', tab: 'settings' },
+      <>
+        <p>
+          What this server was started with; defaults are grey. Change a setting in the environment, and restart the
+          server.
+        </p>
+        <Table
+          caption="Settings"
+          hasCards
+          columns={['Setting', 'Value', 'Meaning']}
+          rows={(Object.keys(SETTINGS) as (keyof Config)[]).map((key) => [
+            <code>{SETTINGS[key].name}</code>,
+            <Value setting={key} config={config} />,
+            SETTINGS[key].description,
+          ])}
+        />
+      </>,
+    );
+  });
 }
 
 function Value({ setting, config }: { readonly setting: keyof Config; readonly config: Config }): ComponentChildren {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Next } from 'koa';
 import type { VNode } from 'preact';
 import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../site/context.js';
@@ -7,16 +8,16 @@ import { PageError } from '../site/layout/error-page.js';
 import { page } from '../site/layout/page.js';
 import { addLinkPage, readLink } from '../site/sign-in/link-page.js';
 import { seeOther } from '../site/sign-in/return-to.js';
-import type { OperatorContext, OperatorParts } from './context.js';
+import type { OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
 
 const SIGN_IN = '/sign-in';
 
-/** Wraps the handler of a route: passes an operator's request on to it, and sends everybody else to the sign-in page. */
-export type OperatorGuard = (handler: (ctx: OperatorContext) => unknown) => (ctx: PageContext) => Promise<void>;
-
 /** Adds sign-in by link and sign-out. @returns the guard of all other pages */
-export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, 'db' | 'log'>): OperatorGuard {
+export function addSignIn(
+  router: PageRouter,
+  { db, log }: Pick<OperatorParts, 'db' | 'log'>,
+): (ctx: PageContext, next: Next) => Promise<void> {
   const sessions = new OperatorSessions();
   // Browsers send a host's cookies to all of its ports. With a name of its own, a server does not end the session of
   // another one whose port is forwarded to the same machine.
@@ -52,7 +53,7 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
     seeOther(ctx, SIGN_IN);
   });
 
-  return (handler) => async (ctx) => {
+  return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store');
     const session = sessions.find(ctx.cookies.get(cookie));
     if (session === undefined) {
@@ -60,7 +61,7 @@ export function addSignIn(router: PageRouter, { db, log }: Pick<OperatorParts, '
       return;
     }
     Object.assign(ctx.state, { session, mayHaveChanged: ctx.method === 'POST' });
-    await handler(ctx as OperatorContext);
+    await next();
   };
 }
 

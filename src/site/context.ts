@@ -7,7 +7,6 @@ import type { FailedAttempts } from '../limits/failed-attempts.js';
 import type { DeadlineParts } from '../http/request/deadline.js';
 import type { ReportParts } from '../http/leaked-keys/report.js';
 import type { RequestState } from '../http/request/context.js';
-import type { Micros } from '../platform/time/micros.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { StaticFiles } from './delivery/static-files.js';
 import type { Guide } from './guides/guide-files.js';
@@ -23,8 +22,6 @@ export interface SiteParts extends ReportParts, DeadlineParts {
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
   readonly contract: Contract;
-  /** The clock of this process, in microseconds since 1970. */
-  readonly now: () => Micros;
   readonly site: SiteOptions;
 }
 

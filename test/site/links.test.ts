@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { GUIDES } from '../../src/site/guides/guide-files.js';
+import { FOR_CALLERS, GUIDES } from '../../src/site/guides/guide-files.js';
 import { renderMarkdown } from '../../src/site/layout/markdown.js';
+import { readTitle } from '../support/guides.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
@@ -97,11 +98,11 @@ describe('the files and the links of the pages', () => {
   });
 
   it('each guide is served as Markdown with its title, and its page names that address', async () => {
-    for (const { name, title, isForCallers } of GUIDES) {
+    for (const { name } of GUIDES) {
       const path = `/docs/guides/${name}`;
       const { text } = await visitor.get(`${path}.md`);
-      assert.ok(text.startsWith(`# ${title}\n\n`), name);
-      if (isForCallers) assert.ok(!text.includes('127.0.0.1:8080'), name);
+      assert.ok(text.startsWith(`# ${await readTitle(name)}\n\n`), name);
+      if (FOR_CALLERS.includes(name)) assert.ok(!text.includes('127.0.0.1:8080'), name);
       const page = (await visitor.get(path, { accept: 'text/html' })).text;
       assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
     }
@@ -118,7 +119,8 @@ describe('the files and the links of the pages', () => {
     for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
       assert.ok(line.includes(`](${service.url}/`), line);
     }
-    for (const { name, title, description } of GUIDES) {
+    for (const { name, description } of GUIDES) {
+      const title = await readTitle(name);
       assert.ok(text.includes(`- [${title}](${service.url}/docs/guides/${name}.md): ${description}\n`), name);
     }
   });
@@ -133,8 +135,8 @@ describe('the files and the links of the pages', () => {
 
   it('each guide is listed, and links to the guides before and after it', async () => {
     const list = await send(service.url, '/docs/guides', { headers: BROWSER });
-    for (const [place, { name, title }] of GUIDES.entries()) {
-      assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${title}</a>`), name);
+    for (const [place, { name }] of GUIDES.entries()) {
+      assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${await readTitle(name)}</a>`), name);
       const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
       const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w/-]+)" rel="\w+"/g), ([, guide]) => guide);
       assert.deepEqual(

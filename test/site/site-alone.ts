@@ -6,7 +6,6 @@ import Koa from 'koa';
 import pino from 'pino';
 import { MemoryLimiter } from '../../src/admission/charge/memory.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
-import { systemClock } from '../../src/platform/time/micros.js';
 import { createHttpServer, listen, urlOf } from '../../src/http/connection/server.js';
 import type { ConcurrencyLimits } from '../../src/http/request/concurrency.js';
 import type { RequestState } from '../../src/http/request/context.js';
@@ -61,7 +60,6 @@ export async function serveWithoutDatabase(
         isStopping: () => false,
         limiter: new MemoryLimiter(),
         trustedProxies: 0,
-        now: systemClock,
         contract,
         failedReports: new FailedAttempts(),
         beginChange: () => () => Promise.resolve('immediate' as const),

@@ -18,3 +18,9 @@ export function readReadme(): Promise<string> {
 export function readGuide(guide: string): Promise<string> {
   return readFile(new URL(`src/site/guides/${guide}.md`, ROOT), 'utf8');
 }
+
+/** @returns the title of a guide */
+export async function readTitle(guide: string): Promise<string> {
+  const [heading = ''] = (await readGuide(guide)).split('\n', 1);
+  return heading.replace(/^# /, '');
+}

@@ -4,16 +4,14 @@ import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../ac
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper, type Developer } from '../../developers/developers.js';
 import { setPlanOfKeys } from '../../keys/edit-key.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
-import type { PageRouter } from '../../site/context.js';
 import { formParser } from '../../site/delivery/form.js';
 import { CodeBlock, Notice } from '../../site/layout/components.js';
 import { Field, FormActions } from '../../site/layout/form-field.js';
 import { UserText } from '../../site/layout/values.js';
 import { applies } from '../../admission/invalidate-callers.js';
 import { performAct, redirectAndConfirm } from '../acts.js';
-import type { OperatorParts } from '../context.js';
+import type { OperatorParts, OperatorRouter } from '../context.js';
 import { operatorPage } from '../layout.js';
-import type { OperatorGuard } from '../sign-in.js';
 import { developerOf, developerPath, trailTo } from './developer.js';
 import { DEVELOPERS } from './developers.js';
 
@@ -23,97 +21,92 @@ const parsePlan = formParser({
 });
 
 /** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
-export function addDeveloperActs(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
+export function addDeveloperActs(router: OperatorRouter, parts: OperatorParts): void {
   const { db, publicUrl } = parts;
   const path = `${DEVELOPERS}/:id`;
 
-  router.post(
-    `${path}/sign-in-link`,
-    requireOperator(async (ctx) => {
+  router.post(`${path}/sign-in-link`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const act = { act: 'create_sign_in_link', developer: developer.id };
+    const change = performAct(
+      ctx,
+      parts,
+      act,
+      (change) => createSignInLink(change, developer.id),
+      () => false,
+    );
+    const url = signInLinkUrl(publicUrl(), (await change).result);
+    operatorPage(
+      ctx,
+      { title: 'Sign-in link created', tab: 'developers', trail: trailTo(developer) },
+      <>
+        <Notice tone="warning" role="status">
+          <strong>Send this link to the developer in private.</strong> It signs in whoever opens it first, once, within{' '}
+          {LINK_LIFETIME_MINUTES} minutes. It is not shown again.
+        </Notice>
+        <div data-secret>
+          <CodeBlock label="Sign-in link" code={url} isSecret />
+        </div>
+      </>,
+    );
+  });
+
+  router.get(`${path}/plan`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    operatorPage(
+      ctx,
+      { title: 'Change the plan', tab: 'developers', trail: trailTo(developer) },
+      <PlanForm developer={developer} plans={await listPlans(db)} />,
+    );
+  });
+
+  router.post(`${path}/plan`, async (ctx) => {
+    const { id } = await developerOf(ctx, db);
+    const { plan, keys } = parsePlan(ctx).values;
+    const movesKeys = keys === 'on';
+    const { result: moved, propagation } = await performAct(
+      ctx,
+      parts,
+      { act: movesKeys ? 'set_plan_and_move_keys' : 'set_plan', developer: id },
+      (change) =>
+        change.transaction(async (transaction) => {
+          await setDeveloperPlan(transaction, id, plan);
+          return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
+        }),
+      (count) => count > 0,
+    );
+    const outcome =
+      moved > 0 ? ` ${moved === 1 ? 'One key' : `${moved} keys`} moved to it ${applies(propagation)}.` : '';
+    redirectAndConfirm(
+      ctx,
+      developerPath(id),
+      <>
+        New keys are on plan <code>{plan}</code>.{outcome}
+      </>,
+    );
+  });
+
+  for (const { name, verb, act, explanation, tone, confirm } of STATE_CHANGES) {
+    router.get(`${path}/${name}`, async (ctx) => {
       const developer = await developerOf(ctx, db);
-      const act = { act: 'create_sign_in_link', developer: developer.id };
-      const change = performAct(
-        ctx,
-        parts,
-        act,
-        (change) => createSignInLink(change, developer.id),
-        () => false,
-      );
-      const url = signInLinkUrl(publicUrl(), (await change).result);
+      const { id, projectName } = developer;
       operatorPage(
         ctx,
-        { title: 'Sign-in link created', tab: 'developers', trail: trailTo(developer) },
+        { title: `${verb} the developer`, tab: 'developers', trail: trailTo(developer) },
         <>
-          <Notice tone="warning" role="status">
-            <strong>Send this link to the developer in private.</strong> It signs in whoever opens it first, once,
-            within {LINK_LIFETIME_MINUTES} minutes. It is not shown again.
-          </Notice>
-          <div data-secret>
-            <CodeBlock label="Sign-in link" code={url} isSecret />
-          </div>
+          <p>{explanation(<UserText text={projectName} />)}</p>
+          <form class="form" method="post" action={`${developerPath(id)}/${name}`}>
+            <FormActions label={`${verb} developer`} tone={tone} cancel={developerPath(id)} />
+          </form>
         </>,
       );
-    }),
-  );
+    });
 
-  router.get(
-    `${path}/plan`,
-    requireOperator(async (ctx) => {
-      const developer = await developerOf(ctx, db);
-      operatorPage(
-        ctx,
-        { title: 'Change the plan', tab: 'developers', trail: trailTo(developer) },
-        <PlanForm developer={developer} plans={await listPlans(db)} />,
-      );
-    }),
-  );
-
-  router.post(
-    `${path}/plan`,
-    requireOperator(async (ctx) => {
+    router.post(`${path}/${name}`, async (ctx) => {
       const { id } = await developerOf(ctx, db);
-      const { plan, keys } = parsePlan(ctx).values;
-      const movesKeys = keys === 'on';
-      const { result: moved, propagation } = await performAct(
-        ctx,
-        parts,
-        { act: movesKeys ? 'set_plan_and_move_keys' : 'set_plan', developer: id },
-        (change) =>
-          change.transaction(async (transaction) => {
-            await setDeveloperPlan(transaction, id, plan);
-            return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
-          }),
-        (count) => count > 0,
-      );
-      const outcome =
-        moved > 0 ? ` ${moved === 1 ? 'One key' : `${moved} keys`} moved to it ${applies(propagation)}.` : '';
-      redirectAndConfirm(
-        ctx,
-        developerPath(id),
-        <>
-          New keys are on plan <code>{plan}</code>.{outcome}
-        </>,
-      );
-    }),
-  );
-
-  for (const { name, title, act, Form, confirm } of STATE_CHANGES) {
-    router.get(
-      `${path}/${name}`,
-      requireOperator(async (ctx) => {
-        const developer = await developerOf(ctx, db);
-        operatorPage(ctx, { title, tab: 'developers', trail: trailTo(developer) }, <Form {...developer} />);
-      }),
-    );
-
-    router.post(
-      `${path}/${name}`,
-      requireOperator(async (ctx) => {
-        const { id } = await developerOf(ctx, db);
-        const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, (change) => act(change, id));
-        redirectAndConfirm(ctx, developerPath(id), `${confirm} ${applies(propagation)}.`);
-      }),
-    );
+      const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, (change) => act(change, id));
+      redirectAndConfirm(ctx, developerPath(id), `${confirm} ${applies(propagation)}.`);
+    });
   }
 }
 
@@ -121,46 +114,28 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts, requi
 const STATE_CHANGES = [
   {
     name: 'suspend',
-    title: 'Suspend the developer',
+    verb: 'Suspend',
     act: suspendDeveloper,
-    Form: SuspendForm,
+    explanation: (project: VNode) => (
+      <>
+        All keys of {project} will be refused with 401 until you reinstate the developer. They can still sign in to
+        their settings, but not change anything there.
+      </>
+    ),
+    tone: 'danger',
     confirm: 'The developer is suspended. Their keys are refused',
   },
   {
     name: 'reinstate',
-    title: 'Reinstate the developer',
+    verb: 'Reinstate',
     act: reinstateDeveloper,
-    Form: ReinstateForm,
+    explanation: (project: VNode) => (
+      <>The keys of {project} will be accepted again, except revoked and expired ones.</>
+    ),
+    tone: 'primary',
     confirm: 'The developer is reinstated. Their keys are accepted',
   },
 ] as const;
-
-function SuspendForm({ id, projectName }: Developer): VNode {
-  return (
-    <>
-      <p>
-        All keys of <UserText text={projectName} /> will be refused with 401 until you reinstate the developer. They can
-        still sign in to their settings, but not change anything there.
-      </p>
-      <form class="form" method="post" action={`${developerPath(id)}/suspend`}>
-        <FormActions label="Suspend developer" tone="danger" cancel={developerPath(id)} />
-      </form>
-    </>
-  );
-}
-
-function ReinstateForm({ id, projectName }: Developer): VNode {
-  return (
-    <>
-      <p>
-        The keys of <UserText text={projectName} /> will be accepted again, except revoked and expired ones.
-      </p>
-      <form class="form" method="post" action={`${developerPath(id)}/reinstate`}>
-        <FormActions label="Reinstate developer" cancel={developerPath(id)} />
-      </form>
-    </>
-  );
-}
 
 function PlanForm({ developer, plans }: { readonly developer: Developer; readonly plans: readonly Plan[] }): VNode {
   const { id, planId, projectName } = developer;

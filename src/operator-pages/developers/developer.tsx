@@ -7,7 +7,6 @@ import { findDeveloper, type Developer } from '../../developers/developers.js';
 import { listEvents, type DeveloperEvent } from '../../events/events.js';
 import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
 import { listKeysOf } from '../../keys/keys.js';
-import type { PageRouter } from '../../site/context.js';
 import { Badge, Fact, Table } from '../../site/layout/components.js';
 import { isolated, RelativeTime, Time, UserText } from '../../site/layout/values.js';
 import { browserName } from '../../site/settings/browser-name.js';
@@ -15,12 +14,11 @@ import { EventTable } from '../../site/settings/events.js';
 import { KeyStateText } from '../../site/settings/keys/key-state.js';
 import { KeyName } from '../../site/settings/key-name.js';
 import { Pager, readListPage, type ListPage } from '../../site/settings/list-page.js';
-import { Outcomes } from '../../site/settings/usage/outcomes.js';
+import { Outcomes } from '../../site/settings/usage/over-time.js';
 import { readUsageByDeveloper } from '../../usage/usage-totals.js';
 import type { UsageCounts } from '../../usage/write-usage.js';
-import type { OperatorContext, OperatorParts } from '../context.js';
+import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
-import type { OperatorGuard } from '../sign-in.js';
 import { PageError } from '../../site/layout/error-page.js';
 import { DEVELOPERS, SHOWN_DAYS } from './developers.js';
 
@@ -48,59 +46,49 @@ export function trailTo({ id, projectName }: Developer): { path: string; label: 
 }
 
 /** Adds the page of a developer, and the list of their events. */
-export function addDeveloper(router: PageRouter, { db }: OperatorParts, requireOperator: OperatorGuard): void {
-  router.get(
-    `${DEVELOPERS}/:id`,
-    requireOperator(async (ctx) => {
-      const developer = await developerOf(ctx, db);
-      const { id: developerId, projectName } = developer;
-      const [usage] = await readUsageByDeveloper(db, { days: SHOWN_DAYS, developerId });
-      operatorPage(
-        ctx,
-        { title: isolated(projectName), tab: 'developers', trail: { path: DEVELOPERS, label: 'All developers' } },
-        <>
-          <Facts
-            developer={developer}
-            identities={await listIdentities(db, developerId)}
-            passkeys={await listPasskeys(db, developerId)}
-          />
-          <Acts developer={developer} />
-          {usage !== undefined && <Usage usage={usage} />}
-          <Keys keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice))} developer={developer} />
-          <Sessions sessions={await listSessions(db, developerId, { limit: SHOWN, offset: 0 })} />
-          <section>
-            <h2 id="events">Latest events</h2>
-            <EventTable
-              events={await listEvents(db, { developerId, limit: SHOWN })}
-              now={Date.now()}
-              developer="Developer"
-            />
-            <p>
-              <a href={`${developerPath(developerId)}/events`}>All events</a>
-            </p>
-          </section>
-        </>,
-      );
-    }),
-  );
+export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): void {
+  router.get(`${DEVELOPERS}/:id`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const { id: developerId, projectName } = developer;
+    const [usage] = await readUsageByDeveloper(db, { days: SHOWN_DAYS, developerId });
+    operatorPage(
+      ctx,
+      { title: isolated(projectName), tab: 'developers', trail: { path: DEVELOPERS, label: 'All developers' } },
+      <>
+        <Facts
+          developer={developer}
+          identities={await listIdentities(db, developerId)}
+          passkeys={await listPasskeys(db, developerId)}
+        />
+        <Acts developer={developer} />
+        {usage !== undefined && <Usage usage={usage} />}
+        <Keys keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice))} developer={developer} />
+        <Sessions sessions={await listSessions(db, developerId, { limit: SHOWN, offset: 0 })} />
+        <section>
+          <h2 id="events">Latest events</h2>
+          <EventTable events={await listEvents(db, { developerId, limit: SHOWN })} developer="Developer" />
+          <p>
+            <a href={`${developerPath(developerId)}/events`}>All events</a>
+          </p>
+        </section>
+      </>,
+    );
+  });
 
-  router.get(
-    `${DEVELOPERS}/:id/events`,
-    requireOperator(async (ctx) => {
-      const developer = await developerOf(ctx, db);
-      const events: ListPage<DeveloperEvent> = await readListPage(ctx, (slice) =>
-        listEvents(db, { developerId: developer.id, ...slice }),
-      );
-      operatorPage(
-        ctx,
-        { title: 'Events', tab: 'developers', trail: trailTo(developer) },
-        <>
-          <EventTable events={events.rows} now={Date.now()} developer="Developer" />
-          <Pager path={`${developerPath(developer.id)}/events`} page={events} />
-        </>,
-      );
-    }),
-  );
+  router.get(`${DEVELOPERS}/:id/events`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const events: ListPage<DeveloperEvent> = await readListPage(ctx, (slice) =>
+      listEvents(db, { developerId: developer.id, ...slice }),
+    );
+    operatorPage(
+      ctx,
+      { title: 'Events', tab: 'developers', trail: trailTo(developer) },
+      <>
+        <EventTable events={events.rows} developer="Developer" />
+        <Pager path={`${developerPath(developer.id)}/events`} page={events} />
+      </>,
+    );
+  });
 }
 
 interface FactsProps {
@@ -192,7 +180,6 @@ function Usage({ usage }: { readonly usage: UsageCounts }): VNode {
 }
 
 function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonly developer: Developer }): VNode {
-  const now = Date.now();
   return (
     <section>
       <h2 id="keys">Keys</h2>
@@ -205,10 +192,10 @@ function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonl
           columns={['Key', 'State', 'Plan', 'Last used', 'Expires', { label: 'Actions', actions: true }]}
           rows={keys.rows.map((record) => [
             <KeyName prefix={record.prefix} label={record.label} />,
-            <KeyStateText record={record} now={now} isSuspended={developer.suspendedAt !== null} />,
+            <KeyStateText record={record} isSuspended={developer.suspendedAt !== null} />,
             <code>{record.planId}</code>,
-            <RelativeTime at={record.lastUsedAt} now={now} />,
-            <RelativeTime at={record.expiresAt} now={now} />,
+            <RelativeTime at={record.lastUsedAt} />,
+            <RelativeTime at={record.expiresAt} />,
             isAccepted(record) ? (
               <a
                 class="button button-quiet danger"

@@ -2,7 +2,6 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
 import { readUsageByDeveloper, type DeveloperTotal } from '../../usage/usage-totals.js';
-import type { PageRouter } from '../../site/context.js';
 import { formParser, type Submission } from '../../site/delivery/form.js';
 import { queryOf } from '../../site/delivery/page-address.js';
 import { Badge, Table } from '../../site/layout/components.js';
@@ -12,9 +11,8 @@ import { ProjectName, PROJECT_NAME_FIELD } from '../../site/sign-in/project-name
 import { UserText } from '../../site/layout/values.js';
 import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../site/settings/list-page.js';
 import { once, performAct } from '../acts.js';
-import type { OperatorParts } from '../context.js';
+import type { OperatorParts, OperatorRouter } from '../context.js';
 import { operatorPage } from '../layout.js';
-import type { OperatorGuard } from '../sign-in.js';
 
 /** Where the developers are listed. */
 export const DEVELOPERS = '/developers';
@@ -30,22 +28,19 @@ const parseNew = formParser({
 type NewDeveloper = Submission<'project_name' | 'attribution'>;
 
 /** Adds the list of developers, and the form that creates one. */
-export function addDevelopers(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
-  router.get(
-    DEVELOPERS,
-    requireOperator(async (ctx) => {
-      const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
-      if (search === undefined) return;
-      const developers = await readListPage(ctx, (slice) =>
-        readUsageByDeveloper(parts.db, { days: SHOWN_DAYS, ...(search !== '' && { search }), ...slice }),
-      );
-      operatorPage(
-        ctx,
-        { title: 'Developers', tab: 'developers' },
-        <DeveloperList developers={developers} search={search} />,
-      );
-    }),
-  );
+export function addDevelopers(router: OperatorRouter, parts: OperatorParts): void {
+  router.get(DEVELOPERS, async (ctx) => {
+    const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
+    if (search === undefined) return;
+    const developers = await readListPage(ctx, (slice) =>
+      readUsageByDeveloper(parts.db, { days: SHOWN_DAYS, ...(search !== '' && { search }), ...slice }),
+    );
+    operatorPage(
+      ctx,
+      { title: 'Developers', tab: 'developers' },
+      <DeveloperList developers={developers} search={search} />,
+    );
+  });
 
   const newPage = {
     title: 'Create a developer',
@@ -53,36 +48,30 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts, requireO
     trail: { path: DEVELOPERS, label: 'All developers' },
   } as const;
 
-  router.get(
-    `${DEVELOPERS}/new`,
-    requireOperator((ctx) => {
-      const values = { project_name: queryOf(ctx).get('project_name') ?? '', attribution: '' };
-      operatorPage(ctx, newPage, <NewDeveloperForm submission={{ values, errors: {} }} />);
-    }),
-  );
+  router.get(`${DEVELOPERS}/new`, (ctx) => {
+    const values = { project_name: queryOf(ctx).get('project_name') ?? '', attribution: '' };
+    operatorPage(ctx, newPage, <NewDeveloperForm submission={{ values, errors: {} }} />);
+  });
 
-  router.post(
-    `${DEVELOPERS}/new`,
-    requireOperator(async (ctx) => {
-      const submission = parseNew(ctx);
-      const { values, errors } = submission;
-      if (errors.project_name !== undefined) {
-        operatorPage(ctx, { ...newPage, status: 422 }, <NewDeveloperForm submission={submission} />);
-        return;
-      }
-      await once(ctx, async () => {
-        const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
-        const { result } = await performAct(
-          ctx,
-          parts,
-          { act: 'create_developer' },
-          (db) => createDeveloper(db, details),
-          () => false,
-        );
-        return `${DEVELOPERS}/${result.id}`;
-      });
-    }),
-  );
+  router.post(`${DEVELOPERS}/new`, async (ctx) => {
+    const submission = parseNew(ctx);
+    const { values, errors } = submission;
+    if (errors.project_name !== undefined) {
+      operatorPage(ctx, { ...newPage, status: 422 }, <NewDeveloperForm submission={submission} />);
+      return;
+    }
+    await once(ctx, async () => {
+      const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
+      const { result } = await performAct(
+        ctx,
+        parts,
+        { act: 'create_developer' },
+        (db) => createDeveloper(db, details),
+        () => false,
+      );
+      return `${DEVELOPERS}/${result.id}`;
+    });
+  });
 }
 
 interface DeveloperListProps {

@@ -5,7 +5,6 @@ import { isKeyPrefix } from '../../keys/api-key.js';
 import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
 import { findKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
-import type { PageRouter } from '../../site/context.js';
 import { Fact } from '../../site/layout/components.js';
 import { PageError } from '../../site/layout/error-page.js';
 import { UserText } from '../../site/layout/values.js';
@@ -16,9 +15,8 @@ import { Pager, readListPage } from '../../site/settings/list-page.js';
 import { seeOther } from '../../site/sign-in/return-to.js';
 import { applies } from '../../admission/invalidate-callers.js';
 import { performAct, redirectAndConfirm } from '../acts.js';
-import type { OperatorContext, OperatorParts } from '../context.js';
+import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
-import type { OperatorGuard } from '../sign-in.js';
 import { developerPath, trailTo } from './developer.js';
 
 /** Finds the key that the path of a request names. @throws PageError 404 */
@@ -30,80 +28,68 @@ async function keyOf(ctx: OperatorContext, db: Knex): Promise<KeyRecord> {
 }
 
 /** Adds the page of a key of any developer, and the form that revokes it. */
-export function addKey(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
+export function addKey(router: OperatorRouter, parts: OperatorParts): void {
   const { db } = parts;
 
-  router.get(
-    '/keys/:prefix',
-    requireOperator(async (ctx) => {
-      const key = await keyOf(ctx, db);
-      const { prefix, developerId } = key;
-      const now = Date.now();
-      const developer = await findDeveloper(db, developerId);
-      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
-      operatorPage(
-        ctx,
-        { title: prefix, tab: 'developers', trail: trailTo(developer) },
-        <>
-          <KeyFacts record={key} now={now} isSuspended={developer.suspendedAt !== null}>
-            <Fact name="Developer">
-              <a href={developerPath(developerId)}>
-                <UserText text={developer.projectName} />
-              </a>
-            </Fact>
-          </KeyFacts>
-          {isAccepted(key) && (
-            <p>
-              <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
-                Revoke key
-              </a>
-            </p>
-          )}
-          <section>
-            <h2 id="events">Events</h2>
-            <EventTable events={events.rows} now={now} developer="Developer" isOfOneKey />
-            <Pager path={operatorKeyPath(prefix)} page={events} />
-          </section>
-        </>,
-      );
-    }),
-  );
+  router.get('/keys/:prefix', async (ctx) => {
+    const key = await keyOf(ctx, db);
+    const { prefix, developerId } = key;
+    const developer = await findDeveloper(db, developerId);
+    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
+    operatorPage(
+      ctx,
+      { title: prefix, tab: 'developers', trail: trailTo(developer) },
+      <>
+        <KeyFacts record={key} isSuspended={developer.suspendedAt !== null}>
+          <Fact name="Developer">
+            <a href={developerPath(developerId)}>
+              <UserText text={developer.projectName} />
+            </a>
+          </Fact>
+        </KeyFacts>
+        {isAccepted(key) && (
+          <p>
+            <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
+              Revoke key
+            </a>
+          </p>
+        )}
+        <section>
+          <h2 id="events">Events</h2>
+          <EventTable events={events.rows} developer="Developer" isOfOneKey />
+          <Pager path={operatorKeyPath(prefix)} page={events} />
+        </section>
+      </>,
+    );
+  });
 
-  router.get(
-    '/keys/:prefix/revoke',
-    requireOperator(async (ctx) => {
-      const key = await keyOf(ctx, db);
-      const { prefix } = key;
-      if (!isAccepted(key)) {
-        seeOther(ctx, operatorKeyPath(prefix));
-        return;
-      }
-      operatorPage(
-        ctx,
-        { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
-        <RevokeForm record={key} />,
-      );
-    }),
-  );
+  router.get('/keys/:prefix/revoke', async (ctx) => {
+    const key = await keyOf(ctx, db);
+    const { prefix } = key;
+    if (!isAccepted(key)) {
+      seeOther(ctx, operatorKeyPath(prefix));
+      return;
+    }
+    operatorPage(
+      ctx,
+      { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
+      <RevokeForm record={key} />,
+    );
+  });
 
-  router.post(
-    '/keys/:prefix/revoke',
-    requireOperator(async (ctx) => {
-      const { prefix, developerId } = await keyOf(ctx, db);
-      const { result, propagation } = await performAct(
-        ctx,
-        parts,
-        { act: 'revoke_key', developer: developerId, key_prefix: prefix },
-        (change) => revokeKey(change, prefix),
-        ({ wasRevoked }) => !wasRevoked,
-      );
-      redirectAndConfirm(
-        ctx,
-        operatorKeyPath(prefix),
-        result.wasRevoked
-          ? 'The key was already revoked.'
-          : `The key is revoked. It is refused ${applies(propagation)}.`,
-      );
-    }),
-  );
+  router.post('/keys/:prefix/revoke', async (ctx) => {
+    const { prefix, developerId } = await keyOf(ctx, db);
+    const { result, propagation } = await performAct(
+      ctx,
+      parts,
+      { act: 'revoke_key', developer: developerId, key_prefix: prefix },
+      (change) => revokeKey(change, prefix),
+      ({ wasRevoked }) => !wasRevoked,
+    );
+    redirectAndConfirm(
+      ctx,
+      operatorKeyPath(prefix),
+      result.wasRevoked ? 'The key was already revoked.' : `The key is revoked. It is refused ${applies(propagation)}.`,
+    );
+  });
 }

@@ -1,62 +1,62 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { Badge, Fact, Notice, Table } from '../../site/layout/components.js';
-import { RelativeTime, Time } from '../../site/layout/values.js';
+import { BothTimes, RelativeTime, Time } from '../../site/layout/values.js';
 import type { ComponentState } from '../../platform/telemetry/health.js';
-import type { PageRouter } from '../../site/context.js';
 import { sumOf } from '../../site/settings/usage/counts.js';
-import { Outcomes } from '../../site/settings/usage/outcomes.js';
-import { UsageOverTime } from '../../site/settings/usage/over-time.js';
+import { Outcomes, UsageOverTime } from '../../site/settings/usage/over-time.js';
 import type { UsageBucket } from '../../usage/read-usage.js';
-import { guidesUrl, type OperatorParts } from '../context.js';
+import { guidesUrl, type OperatorParts, type OperatorRouter } from '../context.js';
 import { operatorPage } from '../layout.js';
-import type { OperatorGuard } from '../sign-in.js';
 import { componentReader, type Component } from './components.js';
-import { readNewestCopy, type NewestCopy } from './newest-copy.js';
 import { openPublishedFolder } from '../../copies/published.js';
-import { readDatabaseFacts, readRedisVersion, readTraffic, type DatabaseFacts } from './facts.js';
+import {
+  readDatabaseFacts,
+  readNewestCopy,
+  readRedisVersion,
+  readTraffic,
+  type DatabaseFacts,
+  type NewestCopy,
+} from './facts.js';
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
-export function addStatus(router: PageRouter, parts: OperatorParts, requireOperator: OperatorGuard): void {
+export function addStatus(router: OperatorRouter, parts: OperatorParts): void {
   const { config, db, redis, health, version, nodeVersion } = parts;
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
-  router.get(
-    '/',
-    requireOperator(async (ctx) => {
-      const [traffic, facts, redisVersion, copy] = await Promise.all([
-        readTraffic(db),
-        readDatabaseFacts(db),
-        readRedisVersion(redis),
-        copies && readNewestCopy(copies),
-      ]);
-      const components = await readComponents(facts !== undefined);
-      const guides = guidesUrl(parts);
-      operatorPage(
-        ctx,
-        { title: 'Status', tab: 'status' },
-        <>
-          <Summary components={components} facts={facts} />
-          <Components components={components} guides={guides} />
-          <LatestTraffic hours={traffic} guides={guides} />
-          <Feed facts={facts} copy={copy} />
-          <section>
-            <h2 id="versions">Versions</h2>
-            <dl class="facts">
-              <Fact name="Service">{version}</Fact>
-              <Fact name="Node.js">{nodeVersion}</Fact>
-              <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
-              {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
-              <Fact name="Migrations">
-                {facts === undefined ? <Unknown subject="PostgreSQL" /> : <Migrations {...facts.migrations} />}
-              </Fact>
-            </dl>
-          </section>
-        </>,
-      );
-    }),
-  );
+  router.get('/', async (ctx) => {
+    const [traffic, facts, redisVersion, copy] = await Promise.all([
+      readTraffic(db),
+      readDatabaseFacts(db),
+      readRedisVersion(redis),
+      copies && readNewestCopy(copies),
+    ]);
+    const components = await readComponents(facts !== undefined);
+    const guides = guidesUrl(parts);
+    operatorPage(
+      ctx,
+      { title: 'Status', tab: 'status' },
+      <>
+        <Summary components={components} facts={facts} />
+        <Components components={components} guides={guides} />
+        <LatestTraffic hours={traffic} guides={guides} />
+        <Feed facts={facts} copy={copy} />
+        <section>
+          <h2 id="versions">Versions</h2>
+          <dl class="facts">
+            <Fact name="Service">{version}</Fact>
+            <Fact name="Node.js">{nodeVersion}</Fact>
+            <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
+            {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
+            <Fact name="Migrations">
+              {facts === undefined ? <Unknown subject="PostgreSQL" /> : <Migrations {...facts.migrations} />}
+            </Fact>
+          </dl>
+        </section>
+      </>,
+    );
+  });
 }
 
 /** @param subject - what would know it */
@@ -189,18 +189,7 @@ function Feed({ facts, copy }: FeedProps): VNode {
         </p>
       ) : (
         <dl class="facts">
-          <Fact name="Newest entry">
-            {facts.feed.isEmpty ? (
-              'None yet'
-            ) : (
-              <>
-                <RelativeTime at={facts.feed.newest} />{' '}
-                <span class="muted">
-                  (<Time at={facts.feed.newest} />)
-                </span>
-              </>
-            )}
-          </Fact>
+          <Fact name="Newest entry">{facts.feed.isEmpty ? 'None yet' : <BothTimes at={facts.feed.newest} />}</Fact>
           {copy !== undefined && (
             <Fact name="Newest copy">
               <NewestCopyAge {...copy} />
@@ -220,14 +209,9 @@ function Feed({ facts, copy }: FeedProps): VNode {
 function NewestCopyAge(copy: NewestCopy): VNode {
   if (copy.kind === 'unreadable') return <Badge tone="danger">Unreadable</Badge>;
   if (copy.kind === 'none') return <>None in COPIES_DIR yet</>;
-  const at = toTime(copy.createdAt);
   return (
     <>
-      <RelativeTime at={at} />{' '}
-      <span class="muted">
-        (<Time at={at} />)
-      </span>{' '}
-      {copy.isOld && <Badge tone="danger">Too old</Badge>}
+      <BothTimes at={toTime(copy.createdAt)} /> {copy.isOld && <Badge tone="danger">Too old</Badge>}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { renderMarkdown } from '../layout/markdown.js';
 import { WithSidebar } from '../layout/with-sidebar.js';
 import { errorId } from '../reference/anchors.js';
 import { SearchBox } from '../search/search-form.js';
-import { byAudience, GUIDES_PATH, type Guide } from './guide-files.js';
+import { byAudience, FOR_CALLERS, GUIDES_PATH, type Guide } from './guide-files.js';
 
 /** The address of the service in the commands of the guides. */
 const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
@@ -92,8 +92,8 @@ function GuidePage({ guide, site }: { readonly guide: Guide; readonly site: Site
 }
 
 /** @returns the text of a guide, with the address of this service in commands for its callers, and the operator's contact */
-function textOf({ text, isForCallers }: Guide, { operatorContact, publicUrl }: SiteOptions): string {
-  const shown = isForCallers ? text.replaceAll(EXAMPLE_ORIGIN, publicUrl()) : text;
+function textOf({ name, text }: Guide, { operatorContact, publicUrl }: SiteOptions): string {
+  const shown = FOR_CALLERS.includes(name) ? text.replaceAll(EXAMPLE_ORIGIN, publicUrl()) : text;
   if (operatorContact === undefined) return shown;
   return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, (words) => `[${words}](${operatorContact})`);
 }

@@ -3,12 +3,13 @@ import { readCatalogCounts, type Counts } from '../../catalog/counts.js';
 import { listPlans, type Plan } from '../../limits/plans.js';
 import type { PageRouter, SiteOptions, SiteParts } from '../context.js';
 import { cached } from '../delivery/cached.js';
-import { Badge, Notice } from '../layout/components.js';
+import { Badge, Notice, type Tone } from '../layout/components.js';
 import { publicPage } from '../layout/page.js';
 import { SampleTabs } from '../layout/samples.js';
 import { keyAddress, KeySteps } from './get-a-key.js';
 import { FirstResponse, Plans, Totals } from './numbers.js';
-import { describeStatus, type ServiceStatus } from './status.js';
+import type { Readiness } from '../../http/probes/readiness.js';
+import { OUTAGES } from '../../platform/telemetry/health.js';
 
 /** How long the page shows the same numbers and the same status, in milliseconds. */
 const LIFETIME_MS = 1_000;
@@ -158,4 +159,23 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
       </section>
     </div>
   );
+}
+
+/** The state of the service, for people who call it. */
+interface ServiceStatus {
+  readonly tone: Tone;
+  readonly summary: string;
+  /** What works and what does not, a sentence or two for each fault. */
+  readonly details: readonly string[];
+}
+
+const RESTARTING = 'One server is restarting. All calls work.';
+
+/** Describes to people who call the service what `/readyz` reports to operators. */
+function describeStatus({ isStopping, states }: Readiness): ServiceStatus {
+  const lost = [...states].flatMap(([dependency, state]) => (state === 'lost' ? [dependency] : []));
+  const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => OUTAGES[each].forCallers)]);
+  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details: [...details] };
+  if (details.size > 0) return { tone: 'warning', summary: 'Degraded', details: [...details] };
+  return { tone: 'ok', summary: 'All systems operational', details: [] };
 }

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import type { Counts } from '../../catalog/counts.js';
 import type { Plan } from '../../limits/plans.js';
-import { CodeBlock, Notice, Table } from '../layout/components.js';
+import { CodeBlock, Notice, Stat, Table } from '../layout/components.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
   ['titles', 'Titles'],
@@ -19,10 +19,9 @@ export function Totals({ counts }: { readonly counts: Counts | undefined }): VNo
   return (
     <dl class="stats">
       {COUNTS.map(([name, label]) => (
-        <div key={name} class="stat">
-          <dt>{label}</dt>
-          <dd>{formatCount(counts[name])}</dd>
-        </div>
+        <Stat key={name} name={label}>
+          {formatCount(counts[name])}
+        </Stat>
       ))}
     </dl>
   );

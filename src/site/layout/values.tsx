@@ -31,6 +31,18 @@ export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode
   );
 }
 
+/** The same with the exact time beside it. */
+export function BothTimes({ at }: { readonly at: string }): VNode {
+  return (
+    <>
+      <RelativeTime at={at} />{' '}
+      <span class="muted">
+        (<Time at={at} />)
+      </span>
+    </>
+  );
+}
+
 /**
  * Text that a user has chosen, such as a label. A name in Hebrew or Arabic reads from the right without turning the text
  * around it.

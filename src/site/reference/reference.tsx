@@ -6,12 +6,11 @@ import { cached } from '../delivery/cached.js';
 import { CodeBlock } from '../layout/components.js';
 import { Heading } from '../layout/heading.js';
 import { HTML, renderPage, renderParts } from '../layout/page.js';
-import { renderMarkdown } from '../layout/markdown.js';
-import { WithSidebar } from '../layout/with-sidebar.js';
+import { renderMarkdown, type Heading as MarkdownHeading } from '../layout/markdown.js';
+import { WithSidebar, type LinkGroup } from '../layout/with-sidebar.js';
 import { SearchBox } from '../search/search-form.js';
 import { codeLinks, errorId, securityId } from './anchors.js';
-import { tagsOf } from './contract.js';
-import { linkGroups } from './navigation.js';
+import { operationsOf, tagsOf, type Contract } from './contract.js';
 import { renderOperations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
@@ -53,6 +52,33 @@ export function addReference(router: PageRouter, { contract, site }: Pick<SitePa
     EXAMPLES_LIFETIME_MS,
   );
   router.get('/docs', async (ctx) => (await page()).send(ctx, 'no-cache'));
+}
+
+/** @returns the links to the sections of the reference @param headings - of the introduction */
+function linkGroups(contract: Contract, headings: readonly MarkdownHeading[]): readonly LinkGroup[] {
+  const operations = operationsOf(contract);
+  return [
+    {
+      title: 'Basics',
+      links: [['#introduction', 'Introduction'], ...headings.map(({ id, text }) => [`#${id}`, text] as const)],
+    },
+    ...tagsOf(contract).groups.map(({ name }) => ({
+      title: name,
+      links: operations
+        .filter(({ tags }) => tags.includes(name))
+        .map(({ operationId, summary }) => [`#${operationId}`, summary] as const),
+    })),
+    {
+      title: 'Details',
+      links: [
+        ['#security', 'Security schemes'],
+        ['#responses', 'Shared responses'],
+        ['#headers', 'Response headers'],
+        ['#schemas', 'Schemas'],
+        ['#sdks', 'SDKs and downloads'],
+      ],
+    },
+  ];
 }
 
 /** @returns the description of the API and the chapters that no operation belongs to */

@@ -1,10 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { listEvents, type Actor, type DeveloperEvent } from '../../events/events.js';
-import { toMilliseconds } from '../../platform/time/micros.js';
-import type { PageRouter, SiteParts } from '../context.js';
+import type { SiteParts } from '../context.js';
 import { Table } from '../layout/components.js';
 import { RelativeTime, Time, UserText } from '../layout/values.js';
-import type { Guards } from './guards.js';
+import type { Guards, SettingsRouter } from './guards.js';
 import { KeyFilter, readKeyChoice } from './key-filter.js';
 import { KeyName, KeyReference } from './key-name.js';
 import { Pager, readListPage } from './list-page.js';
@@ -19,28 +18,25 @@ const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
 };
 
 /** Adds the list of what happened to a developer and their keys. */
-export function addEvents(router: PageRouter, { db, now }: SiteParts, { requireSession }: Guards): void {
-  router.get(
-    PATH,
-    requireSession(async (ctx) => {
-      const { developerId } = ctx.state.session;
-      const keys = await readKeyChoice(ctx, db);
-      const keyPrefix = keys.chosen?.prefix;
-      const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix, ...slice }));
-      settingsPage(
-        ctx,
-        { title: 'Events', tab: 'events' },
-        <>
-          <p>Every change to your keys and your account, newest first.</p>
-          <div class="toolbar">
-            <KeyFilter path={PATH} keys={keys} />
-          </div>
-          <EventTable events={events.rows} now={toMilliseconds(now())} />
-          <Pager path={addressOf(keyPrefix)} page={events} />
-        </>,
-      );
-    }),
-  );
+export function addEvents(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
+  router.get(PATH, requireSession, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const keys = await readKeyChoice(ctx, db);
+    const keyPrefix = keys.chosen?.prefix;
+    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix, ...slice }));
+    settingsPage(
+      ctx,
+      { title: 'Events', tab: 'events' },
+      <>
+        <p>Every change to your keys and your account, newest first.</p>
+        <div class="toolbar">
+          <KeyFilter path={PATH} keys={keys} />
+        </div>
+        <EventTable events={events.rows} />
+        <Pager path={addressOf(keyPrefix)} page={events} />
+      </>,
+    );
+  });
 }
 
 /** @returns the address of the events of a key, or of all for undefined */
@@ -50,8 +46,6 @@ function addressOf(prefix: string | undefined): string {
 
 interface EventTableProps {
   readonly events: readonly DeveloperEvent[];
-  /** In milliseconds since 1970. */
-  readonly now: number;
   /** Whether all events are those of one key, which they need not name. */
   readonly isOfOneKey?: boolean;
   /** What the developer is called; an operator reads the events of others. */
@@ -59,7 +53,7 @@ interface EventTableProps {
 }
 
 /** Events in the order given, each with its key unless all have the same one. */
-export function EventTable({ events, now, isOfOneKey = false, developer = 'You' }: EventTableProps): VNode {
+export function EventTable({ events, isOfOneKey = false, developer = 'You' }: EventTableProps): VNode {
   if (events.length === 0) return <p class="empty">No events</p>;
   return (
     <Table
@@ -70,7 +64,7 @@ export function EventTable({ events, now, isOfOneKey = false, developer = 'You' 
         describe(event),
         ...(isOfOneKey ? [] : [<EventKey event={event} />]),
         event.actor === 'developer' ? developer : ACTORS[event.actor],
-        <RelativeTime at={event.at} now={now} />,
+        <RelativeTime at={event.at} />,
       ])}
     />
   );

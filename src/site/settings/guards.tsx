@@ -1,3 +1,4 @@
+import type Router from '@koa/router';
 import type Koa from 'koa';
 import type { Knex } from 'knex';
 import { findSession, type Session } from '../../accounts/sessions.js';
@@ -5,11 +6,17 @@ import type { PageContext, PageState } from '../context.js';
 import { redirectToSignIn } from '../sign-in/return-to.js';
 import { readCookie } from '../sign-in/cookies.js';
 
-/** The context of a request behind sign-in. */
-export type SettingsContext = Koa.ParameterizedContext<PageState & { readonly session: Session }>;
+/** The state of a request behind sign-in. */
+type SettingsState = PageState & { readonly session: Session };
 
-/** Wraps the handler of a route: passes a request on to it, or answers the request itself. */
-export type Guard = (handler: (ctx: SettingsContext) => unknown) => (ctx: PageContext) => Promise<void>;
+/** The context of a request behind sign-in. */
+export type SettingsContext = Koa.ParameterizedContext<SettingsState>;
+
+/** A router of pages behind sign-in. Each of its routes begins with a guard. */
+export type SettingsRouter = Router<SettingsState>;
+
+/** Stands before the handler of a route: passes a request on to it, or answers the request itself. */
+type Guard = (ctx: PageContext, next: Koa.Next) => Promise<void>;
 
 /** What stands before the pages of the settings. */
 export interface Guards {
@@ -33,23 +40,22 @@ export interface Guards {
  * @param refuseSuspended - answers a suspended developer in place of a page that changes something
  * @example
  *   const { requireSession, requireRecentSignIn } = createGuards(parts, answerSuspended);
- *   router.get('/settings/keys', requireSession((ctx) => showKeys(ctx, db)));
- *   router.post('/settings/keys/new', requireRecentSignIn((ctx) => createKey(ctx, db)));
+ *   router.get('/settings/keys', requireSession, (ctx) => showKeys(ctx, db));
+ *   router.post('/settings/keys/new', requireRecentSignIn, (ctx) => createKey(ctx, db));
  */
 export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ctx: SettingsContext) => void): Guards {
   const requireActive =
     (mayPass: (session: Session) => boolean): Guard =>
-    (handler) =>
-    async (ctx) => {
+    async (ctx, next) => {
       const session = await enter(ctx, db);
       if (session !== undefined && session.suspendedAt !== null) refuseSuspended(ctx as SettingsContext);
-      else if (session !== undefined && mayPass(session)) await run(ctx, handler);
+      else if (session !== undefined && mayPass(session)) await pass(ctx, next);
       // After the sign-in, the form is shown, not sent.
       else redirectToSignIn(ctx, session === undefined ? 'signed-out' : 'sign-in-too-old');
     };
   return {
-    requireSession: (handler) => async (ctx) => {
-      if ((await enter(ctx, db)) !== undefined) await run(ctx, handler);
+    requireSession: async (ctx, next) => {
+      if ((await enter(ctx, db)) !== undefined) await pass(ctx, next);
       else redirectToSignIn(ctx, 'signed-out');
     },
     notSuspended: requireActive(() => true),
@@ -65,9 +71,9 @@ async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
   return session;
 }
 
-async function run(ctx: PageContext, handler: (ctx: SettingsContext) => unknown): Promise<void> {
+async function pass(ctx: PageContext, next: Koa.Next): Promise<void> {
   // The browser has been told that the request failed and changed nothing.
   if (ctx.state.timedOut === true) return;
   ctx.state.mayHaveChanged = ctx.method === 'POST';
-  await handler(ctx as SettingsContext);
+  await next();
 }

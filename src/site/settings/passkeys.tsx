@@ -16,7 +16,7 @@ import {
   type PasskeyRefusal,
 } from '../../accounts/relying-party.js';
 import { printable } from '../../platform/text/plain-text.js';
-import type { PageRouter, SiteParts } from '../context.js';
+import type { SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { queryOf } from '../delivery/page-address.js';
 import { Badge, Notice, Table } from '../layout/components.js';
@@ -27,7 +27,7 @@ import { isolated, RelativeTime, UserText } from '../layout/values.js';
 import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from '../sign-in/passkey-form.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { browserName } from './browser-name.js';
-import type { Guards, SettingsContext } from './guards.js';
+import type { Guards, SettingsContext, SettingsRouter } from './guards.js';
 import { redirectAndConfirm } from './notices.js';
 import { settingsPage } from './settings-page.js';
 
@@ -42,83 +42,65 @@ const parseRemoval = formParser({ passkey: { schema: { pattern: '^[0-9]{1,9}$' }
  * Adds the passkeys of a developer: their list, and the forms that add and remove one. Removing one only takes access away,
  * so any session may do it.
  */
-export function addPasskeys(router: PageRouter, { db, site }: SiteParts, guards: Guards): void {
-  router.get(
-    PATH,
-    guards.requireSession(async (ctx) => {
-      const { developerId, suspendedAt } = ctx.state.session;
-      const passkeys = await listPasskeys(db, developerId);
-      settingsPage(
-        ctx,
-        { title: 'Passkeys', tab: 'passkeys' },
-        <Passkeys passkeys={passkeys} publicUrl={site.publicUrl()} isReadOnly={suspendedAt !== null} />,
-      );
-    }),
-  );
+export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, guards: Guards): void {
+  router.get(PATH, guards.requireSession, async (ctx) => {
+    const { developerId, suspendedAt } = ctx.state.session;
+    const passkeys = await listPasskeys(db, developerId);
+    settingsPage(
+      ctx,
+      { title: 'Passkeys', tab: 'passkeys' },
+      <Passkeys passkeys={passkeys} publicUrl={site.publicUrl()} isReadOnly={suspendedAt !== null} />,
+    );
+  });
 
-  router.get(
-    `${PATH}/new`,
-    guards.requireRecentSignIn(async (ctx) => {
-      if ((await listPasskeys(db, ctx.state.session.developerId)).length >= MAX_PASSKEYS) throw refusal('too_many');
-      settingsPage(ctx, { title: 'Add a passkey', tab: 'passkeys' }, <NewPasskey ctx={ctx} />);
-    }),
-  );
+  router.get(`${PATH}/new`, guards.requireRecentSignIn, async (ctx) => {
+    if ((await listPasskeys(db, ctx.state.session.developerId)).length >= MAX_PASSKEYS) throw refusal('too_many');
+    settingsPage(ctx, { title: 'Add a passkey', tab: 'passkeys' }, <NewPasskey ctx={ctx} />);
+  });
 
-  router.post(
-    `${PATH}/new/options`,
-    guards.requireRecentSignIn(async (ctx) => {
-      const party = requireRelyingParty(ctx);
-      const { id, developerId, projectName } = ctx.state.session;
-      const existing = await listCredentials(db, developerId);
-      const developer = { id: developerId, projectName };
-      await answerOptions(ctx, db, id, (challenge) => creationOptions(party, challenge, developer, existing));
-    }),
-  );
+  router.post(`${PATH}/new/options`, guards.requireRecentSignIn, async (ctx) => {
+    const party = requireRelyingParty(ctx);
+    const { id, developerId, projectName } = ctx.state.session;
+    const existing = await listCredentials(db, developerId);
+    const developer = { id: developerId, projectName };
+    await answerOptions(ctx, db, id, (challenge) => creationOptions(party, challenge, developer, existing));
+  });
 
-  router.post(
-    `${PATH}/new`,
-    guards.requireRecentSignIn(async (ctx) => {
-      const party = requireRelyingParty(ctx);
-      const { id: sessionId, developerId } = ctx.state.session;
-      // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
-      const name = printable(parseName(ctx).values.name, MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'));
-      try {
-        const { challenge, answer } = await readAnswer(ctx, db, sessionId);
-        const publicKey = await verifyCreation(party, challenge, answer);
-        await addPasskey(db, { developerId, sessionId }, { ...publicKey, name });
-        redirectAndConfirm(ctx, PATH, 'passkey_added');
-      } catch (error) {
-        throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
-      }
-    }),
-  );
+  router.post(`${PATH}/new`, guards.requireRecentSignIn, async (ctx) => {
+    const party = requireRelyingParty(ctx);
+    const { id: sessionId, developerId } = ctx.state.session;
+    // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
+    const name = printable(parseName(ctx).values.name, MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'));
+    try {
+      const { challenge, answer } = await readAnswer(ctx, db, sessionId);
+      const publicKey = await verifyCreation(party, challenge, answer);
+      await addPasskey(db, { developerId, sessionId }, { ...publicKey, name });
+      redirectAndConfirm(ctx, PATH, 'passkey_added');
+    } catch (error) {
+      throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
+    }
+  });
 
-  router.get(
-    `${PATH}/remove`,
-    guards.requireSession(async (ctx) => {
-      const passkeys = await listPasskeys(db, ctx.state.session.developerId);
-      const removed = passkeys.find(({ id }) => String(id) === queryOf(ctx).get('passkey'));
-      settingsPage(
-        ctx,
-        { title: 'Remove a passkey', tab: 'passkeys', trail: { path: PATH, label: 'Passkeys' } },
-        removed === undefined ? (
-          <p>You have no such passkey. It may already have been removed.</p>
-        ) : (
-          <RemovePasskey passkey={removed} isOnly={passkeys.length === 1} />
-        ),
-      );
-    }),
-  );
+  router.get(`${PATH}/remove`, guards.requireSession, async (ctx) => {
+    const passkeys = await listPasskeys(db, ctx.state.session.developerId);
+    const removed = passkeys.find(({ id }) => String(id) === queryOf(ctx).get('passkey'));
+    settingsPage(
+      ctx,
+      { title: 'Remove a passkey', tab: 'passkeys', trail: { path: PATH, label: 'Passkeys' } },
+      removed === undefined ? (
+        <p>You have no such passkey. It may already have been removed.</p>
+      ) : (
+        <RemovePasskey passkey={removed} isOnly={passkeys.length === 1} />
+      ),
+    );
+  });
 
-  router.post(
-    `${PATH}/remove`,
-    guards.requireSession(async (ctx) => {
-      const { developerId } = ctx.state.session;
-      const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey));
-      if (isRemoved) redirectAndConfirm(ctx, PATH, 'passkey_removed');
-      else seeOther(ctx, PATH);
-    }),
-  );
+  router.post(`${PATH}/remove`, guards.requireSession, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const isRemoved = await removePasskey(db, developerId, Number(parseRemoval(ctx).values.passkey));
+    if (isRemoved) redirectAndConfirm(ctx, PATH, 'passkey_removed');
+    else seeOther(ctx, PATH);
+  });
 }
 
 /** Why a passkey was not added. */

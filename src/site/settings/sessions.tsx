@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '../../accounts/sessions.js';
 import type { SignInWay } from '../../events/events.js';
-import type { PageRouter, SiteParts } from '../context.js';
+import type { SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
 import { Badge, Table } from '../layout/components.js';
 import { FormActions } from '../layout/form-field.js';
@@ -10,7 +10,7 @@ import { RelativeTime } from '../layout/values.js';
 import { seeOther } from '../sign-in/return-to.js';
 import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
-import type { Guards } from './guards.js';
+import type { Guards, SettingsRouter } from './guards.js';
 import { redirectAndConfirm } from './notices.js';
 import { Pager, readListPage, type ListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
@@ -24,46 +24,34 @@ export const SIGNED_OUT = '/signed-out';
 const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
 
 /** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
-export function addSessions(router: PageRouter, { db }: SiteParts, { requireSession }: Guards): void {
-  router.get(
-    PATH,
-    requireSession(async (ctx) => {
-      const { id, developerId } = ctx.state.session;
-      const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
-      settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <Sessions sessions={sessions} current={id} />);
-    }),
-  );
+export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
+  router.get(PATH, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
+    settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <Sessions sessions={sessions} current={id} />);
+  });
 
-  router.post(
-    `${PATH}/end`,
-    requireSession(async (ctx) => {
-      const { id, developerId } = ctx.state.session;
-      const ended = Number(parseEnd(ctx).values.session);
-      await endSessionOf(db, developerId, ended);
-      if (ended === id) {
-        setCookie(ctx, 'session', undefined);
-        seeOther(ctx, SIGNED_OUT);
-      } else redirectAndConfirm(ctx, PATH, 'session_ended');
-    }),
-  );
-
-  router.post(
-    `${PATH}/end-others`,
-    requireSession(async (ctx) => {
-      const { id, developerId } = ctx.state.session;
-      await endAllSessions(db, developerId, 'developer', id);
-      redirectAndConfirm(ctx, PATH, 'other_sessions_ended');
-    }),
-  );
-
-  router.post(
-    `${PATH}/end-all`,
-    requireSession(async (ctx) => {
-      await endAllSessions(db, ctx.state.session.developerId, 'developer');
+  router.post(`${PATH}/end`, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    const ended = Number(parseEnd(ctx).values.session);
+    await endSessionOf(db, developerId, ended);
+    if (ended === id) {
       setCookie(ctx, 'session', undefined);
-      redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
-    }),
-  );
+      seeOther(ctx, SIGNED_OUT);
+    } else redirectAndConfirm(ctx, PATH, 'session_ended');
+  });
+
+  router.post(`${PATH}/end-others`, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    await endAllSessions(db, developerId, 'developer', id);
+    redirectAndConfirm(ctx, PATH, 'other_sessions_ended');
+  });
+
+  router.post(`${PATH}/end-all`, requireSession, async (ctx) => {
+    await endAllSessions(db, ctx.state.session.developerId, 'developer');
+    setCookie(ctx, 'session', undefined);
+    redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
+  });
 }
 
 const WAYS: Readonly<Record<SignInWay, string>> = {

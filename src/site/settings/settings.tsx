@@ -4,13 +4,13 @@ import { page } from '../layout/page.js';
 import { seeOther, SETTINGS } from '../sign-in/return-to.js';
 import { readCookie, removeCookies } from '../sign-in/cookies.js';
 import { addEvents } from './events.js';
-import { createGuards } from './guards.js';
+import { createGuards, type SettingsContext, type SettingsRouter } from './guards.js';
 import { addKeys } from './keys/keys.js';
 import { addPasskeys } from './passkeys.js';
 import { addOverview } from './overview/overview.js';
 import { notices } from './notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
-import { answerSuspended } from './suspended.js';
+import { settingsPage, TABS } from './settings-page.js';
 import { addUsage } from './usage/usage.js';
 
 /** Adds the developer settings, `/settings`, and sign-out. */
@@ -46,10 +46,31 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     );
   });
 
-  addOverview(router, parts, guards);
-  addKeys(router, parts, guards);
-  addUsage(router, parts, guards);
-  addEvents(router, parts, guards);
-  addPasskeys(router, parts, guards);
-  addSessions(router, parts, guards);
+  const settings = router as unknown as SettingsRouter;
+  addOverview(settings, parts, guards);
+  addKeys(settings, parts, guards);
+  addUsage(settings, parts, guards);
+  addEvents(settings, parts, guards);
+  addPasskeys(settings, parts, guards);
+  addSessions(settings, parts, guards);
+}
+
+/** Answers a suspended developer with a link to what can still be read. The frame explains the suspension. */
+function answerSuspended(ctx: SettingsContext): void {
+  const { id, path, label } = TABS.findLast((tab) => ctx.path.startsWith(tab.path)) ?? TABS[0];
+  settingsPage(
+    ctx,
+    { title: 'Account suspended', tab: id, status: 403 },
+    <>
+      <p>
+        {ctx.method === 'POST' && <strong>Nothing was changed. </strong>}
+        You cannot use this page while your account is suspended.
+      </p>
+      <p>
+        <a class="button" href={path}>
+          Go to your {label.toLowerCase()}
+        </a>
+      </p>
+    </>,
+  );
 }

@@ -61,8 +61,6 @@ export function expiryValues(query: URLSearchParams, proposed: string = PROPOSED
 
 interface ExpiryFieldsProps {
   readonly submission: ExpirySubmission;
-  /** In milliseconds since 1970. */
-  readonly now: number;
   /** The expiry that the key has, which may be kept. */
   readonly current?: string | null;
   /** Whether the key may live for ever. */
@@ -75,13 +73,12 @@ interface ExpiryFieldsProps {
  */
 export function ExpiryFields({
   submission: { values, errors },
-  now,
   current = null,
   canBeNever = true,
 }: ExpiryFieldsProps): VNode {
   const offered = LIFETIMES.filter(({ value }) => canBeNever || value !== 'none').map((option) =>
     'days' in option
-      ? { value: option.value, label: `In ${option.days} days (${dayAfter(now, option.days)})` }
+      ? { value: option.value, label: `In ${option.days} days (${dayAfter(option.days)})` }
       : { value: option.value, label: option.label },
   );
   const options = current === null ? offered : [{ value: KEEP, label: `Keep: ${formatTime(current)}` }, ...offered];
@@ -108,6 +105,6 @@ export function ExpiryFields({
   );
 }
 
-function dayAfter(now: number, days: number): string {
-  return new Date(now + days * DAY_SECONDS * 1_000).toISOString().slice(0, 10);
+function dayAfter(days: number): string {
+  return new Date(Date.now() + days * DAY_SECONDS * 1_000).toISOString().slice(0, 10);
 }

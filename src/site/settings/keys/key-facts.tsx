@@ -2,14 +2,12 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { Fact } from '../../layout/components.js';
-import { RelativeTime, Time, UserText } from '../../layout/values.js';
+import { BothTimes, UserText } from '../../layout/values.js';
 import { KeyPath } from '../key-name.js';
 import { KeyStateText } from './key-state.js';
 
 interface KeyFactsProps {
   readonly record: KeyRecord;
-  /** In milliseconds since 1970. */
-  readonly now: number;
   readonly isSuspended: boolean;
   /** Whether the reader may change the label and the expiry. */
   readonly canChange?: boolean;
@@ -18,17 +16,9 @@ interface KeyFactsProps {
 }
 
 /** What is known about a key. */
-export function KeyFacts({ record, now, isSuspended, canChange = false, children }: KeyFactsProps): VNode {
+export function KeyFacts({ record, isSuspended, canChange = false, children }: KeyFactsProps): VNode {
   const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
   const path = useContext(KeyPath)(prefix);
-  const bothTimes = (at: string): VNode => (
-    <>
-      <RelativeTime at={at} now={now} />{' '}
-      <span class="muted">
-        (<Time at={at} />)
-      </span>
-    </>
-  );
   const change = (what: 'label' | 'expiry'): VNode | false =>
     canChange && (
       <a class="fact-change" href={`${path}/${what}`} aria-label={`Change the ${what}`}>
@@ -38,7 +28,7 @@ export function KeyFacts({ record, now, isSuspended, canChange = false, children
   return (
     <dl class="facts">
       <Fact name="State">
-        <KeyStateText record={record} now={now} isSuspended={isSuspended} />
+        <KeyStateText record={record} isSuspended={isSuspended} />
       </Fact>
       {children}
       <Fact name="Label">
@@ -48,14 +38,20 @@ export function KeyFacts({ record, now, isSuspended, canChange = false, children
         <code>{prefix}</code>
       </Fact>
       <Fact name="Plan">{planId}</Fact>
-      <Fact name="Created">{bothTimes(createdAt)}</Fact>
+      <Fact name="Created">
+        <BothTimes at={createdAt} />
+      </Fact>
       {(revokedAt === null || isExpired) && (
         <Fact name={isExpired ? 'Ended' : 'Expires'}>
-          {expiresAt === null ? 'Never' : bothTimes(expiresAt)} {change('expiry')}
+          {expiresAt === null ? 'Never' : <BothTimes at={expiresAt} />} {change('expiry')}
         </Fact>
       )}
-      {revokedAt !== null && <Fact name="Revoked">{bothTimes(revokedAt)}</Fact>}
-      <Fact name="Last used">{lastUsedAt === null ? 'Never' : bothTimes(lastUsedAt)}</Fact>
+      {revokedAt !== null && (
+        <Fact name="Revoked">
+          <BothTimes at={revokedAt} />
+        </Fact>
+      )}
+      <Fact name="Last used">{lastUsedAt === null ? 'Never' : <BothTimes at={lastUsedAt} />}</Fact>
     </dl>
   );
 }

@@ -66,12 +66,10 @@ interface KeyFormProps {
 interface RollFormProps extends KeyFormProps {
   /** The option that is chosen, if there is such an option. */
   readonly overlap: string | null;
-  /** In milliseconds since 1970. */
-  readonly now: number;
 }
 
 /** The form that rolls a key. It names when the new key expires, and the overlaps that the old key does not live to see. */
-export function RollForm({ record, overlap, now }: RollFormProps): VNode {
+export function RollForm({ record, overlap }: RollFormProps): VNode {
   const { prefix, createdAt, expiresAt } = record;
   const chosen = OVERLAPS.some(({ value }) => value === overlap) ? overlap : PROPOSED_OVERLAP;
   return (
@@ -83,7 +81,7 @@ export function RollForm({ record, overlap, now }: RollFormProps): VNode {
         ) : (
           <>
             The new key gets the full lifetime of the old one: it expires on{' '}
-            <Time at={new Date(now + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString()} />.
+            <Time at={new Date(Date.now() + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString()} />.
           </>
         )}{' '}
         <LastUse record={record} />
@@ -96,7 +94,7 @@ export function RollForm({ record, overlap, now }: RollFormProps): VNode {
               <label key={value} class="checkbox">
                 <input type="radio" name="overlap" value={value} checked={value === chosen} /> {label}
                 {expiresAt !== null &&
-                  Date.parse(expiresAt) < now + seconds * 1_000 &&
+                  Date.parse(expiresAt) < Date.now() + seconds * 1_000 &&
                   ` (the key expires sooner, on ${formatTime(expiresAt)})`}
               </label>
             ))}
@@ -164,12 +162,10 @@ export function presentExpiry({ expiresAt }: KeyRecord, query: URLSearchParams):
 
 interface ExpiryFormProps extends KeyFormProps {
   readonly submission: ExpirySubmission;
-  /** In milliseconds since 1970. */
-  readonly now: number;
 }
 
 /** The form that changes when a key expires. */
-export function ExpiryForm({ record, submission, now }: ExpiryFormProps): VNode {
+export function ExpiryForm({ record, submission }: ExpiryFormProps): VNode {
   const { prefix, expiresAt, successor } = record;
   return (
     <>
@@ -180,14 +176,14 @@ export function ExpiryForm({ record, submission, now }: ExpiryFormProps): VNode 
           'does not expire.'
         ) : (
           <>
-            expires <RelativeTime at={expiresAt} now={now} /> (<Time at={expiresAt} />
+            expires <RelativeTime at={expiresAt} /> (<Time at={expiresAt} />
             ).
           </>
         )}{' '}
         To end this key now, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
       </p>
       <form class="form" method="post" action={`${keyPath(prefix)}/expiry`} noValidate>
-        <ExpiryFields submission={submission} now={now} current={expiresAt} canBeNever={successor === null} />
+        <ExpiryFields submission={submission} current={expiresAt} canBeNever={successor === null} />
         <FormActions label="Save expiry" cancel={keyPath(prefix)} />
       </form>
     </>

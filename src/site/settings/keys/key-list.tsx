@@ -21,17 +21,14 @@ interface KeyListProps {
   readonly counts: KeySummary;
   /** What the list is filtered by; empty for all keys. */
   readonly search: string;
-  /** In milliseconds since 1970. */
-  readonly now: number;
   readonly isSuspended: boolean;
   /** Whether the developer may create and roll keys without signing in again. */
   readonly isRecent: boolean;
 }
 
 /** One page of a developer's keys: active keys, then inactive ones. */
-export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: KeyListProps): VNode {
+export function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyListProps): VNode {
   if (counts.total === 0) return <NoKeys isSuspended={isSuspended} />;
-  const table = { now, isSuspended };
   const inactive = keys.rows.filter((record) => !isAccepted(record));
   return (
     <div class="key-list">
@@ -67,9 +64,9 @@ export function KeyList({ keys, counts, search, now, isSuspended, isRecent }: Ke
         </p>
       )}
       {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
-      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} {...table} />
+      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} isSuspended={isSuspended} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
-      <KeyTable caption="Inactive keys" rows={inactive} {...table} />
+      <KeyTable caption="Inactive keys" rows={inactive} isSuspended={isSuspended} />
       <Pager path={KEYS_PATH} search={search} page={keys} />
     </div>
   );
@@ -108,12 +105,12 @@ export function NoRoom(): VNode {
   );
 }
 
-interface KeyTableProps extends Pick<KeyListProps, 'now' | 'isSuspended'> {
+interface KeyTableProps extends Pick<KeyListProps, 'isSuspended'> {
   readonly caption: 'Active keys' | 'Inactive keys';
   readonly rows: readonly KeyRecord[];
 }
 
-function KeyTable({ caption, rows, now, isSuspended }: KeyTableProps): VNode | null {
+function KeyTable({ caption, rows, isSuspended }: KeyTableProps): VNode | null {
   if (rows.length === 0) return null;
   const isActive = caption === 'Active keys';
   const hasActions = isActive && !isSuspended;
@@ -132,10 +129,10 @@ function KeyTable({ caption, rows, now, isSuspended }: KeyTableProps): VNode | n
       ]}
       rows={rows.map((record) => [
         <KeyName prefix={record.prefix} label={record.label} />,
-        <KeyStateText record={record} now={now} isSuspended={isSuspended} />,
-        <RelativeTime at={record.lastUsedAt} now={now} />,
-        <RelativeTime at={isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)} now={now} />,
-        <RelativeTime at={record.createdAt} now={now} />,
+        <KeyStateText record={record} isSuspended={isSuspended} />,
+        <RelativeTime at={record.lastUsedAt} />,
+        <RelativeTime at={isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)} />,
+        <RelativeTime at={record.createdAt} />,
         record.planId,
         ...(hasActions ? [<Actions record={record} />] : []),
       ])}

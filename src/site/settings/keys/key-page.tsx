@@ -8,7 +8,7 @@ import { EventTable } from '../events.js';
 import { KeyReference, keyPath } from '../key-name.js';
 import { FirstCall } from '../overview/first-call.js';
 import { Pager, type ListPage } from '../list-page.js';
-import { Outcomes } from '../usage/outcomes.js';
+import { Outcomes } from '../usage/over-time.js';
 import { KeyFacts } from './key-facts.js';
 
 interface KeyPageProps {
@@ -18,30 +18,28 @@ interface KeyPageProps {
   /** The requests of the last 30 days; undefined for none. */
   readonly usage: KeyTotal | undefined;
   readonly events: ListPage<DeveloperEvent>;
-  /** In milliseconds since 1970. */
-  readonly now: number;
   readonly isSuspended: boolean;
   /** The origin of the service. */
   readonly baseUrl: string;
 }
 
 /** All about one key. Only an active key of a developer who is not suspended can be changed. */
-export function KeyPage({ record, replaced, usage, events, now, isSuspended, baseUrl }: KeyPageProps): VNode {
+export function KeyPage({ record, replaced, usage, events, isSuspended, baseUrl }: KeyPageProps): VNode {
   const { prefix, successor, expiresAt, lastUsedAt } = record;
   const isActive = isAccepted(record);
   const canChange = isActive && !isSuspended;
   return (
     <>
-      <KeyFacts record={record} now={now} isSuspended={isSuspended} canChange={canChange}>
+      <KeyFacts record={record} isSuspended={isSuspended} canChange={canChange}>
         {replaced !== undefined && (
           <Fact name="Replaces">
             <Predecessor record={replaced} canRevoke={!isSuspended} />
           </Fact>
         )}
       </KeyFacts>
-      {canChange && hintsOf(record, now).some(({ kind }) => kind === 'no_replacement') && (
+      {canChange && hintsOf(record).some(({ kind }) => kind === 'no_replacement') && (
         <Notice tone="warning">
-          This key ends {expiresAt !== null && <RelativeTime at={expiresAt} now={now} />} and has no replacement:{' '}
+          This key ends {expiresAt !== null && <RelativeTime at={expiresAt} />} and has no replacement:{' '}
           <code>{successor?.prefix}</code> is no longer active. <a href="/settings/keys/new">Create a key</a>, or{' '}
           <a href={`${keyPath(prefix)}/expiry`}>change the expiry</a> of this one.
         </Notice>
@@ -74,7 +72,7 @@ export function KeyPage({ record, replaced, usage, events, now, isSuspended, bas
       </section>
       <section>
         <h2 id="events">Events</h2>
-        <EventTable events={events.rows} now={now} isOfOneKey />
+        <EventTable events={events.rows} isOfOneKey />
         <Pager path={keyPath(prefix)} page={events} />
       </section>
     </>

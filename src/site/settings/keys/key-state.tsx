@@ -5,13 +5,11 @@ import { KeyReference } from '../key-name.js';
 
 interface KeyStateProps {
   readonly record: KeyRecord;
-  /** In milliseconds since 1970, for the hints. */
-  readonly now: number;
   readonly isSuspended: boolean;
 }
 
 /** The state of a key in one word, with the key that replaces it and what its owner should look at. */
-export function KeyStateText({ record, now, isSuspended }: KeyStateProps): VNode {
+export function KeyStateText({ record, isSuspended }: KeyStateProps): VNode {
   const { successor } = record;
   const state = stateOf(record);
   switch (state.kind) {
@@ -38,11 +36,11 @@ export function KeyStateText({ record, now, isSuspended }: KeyStateProps): VNode
           badge={
             <>
               {state.kind === 'rolled' ? (
-                <Badge tone="info">Active{state.until !== null && <Until at={state.until} now={now} />}</Badge>
+                <Badge tone="info">Active{state.until !== null && <Until at={state.until} />}</Badge>
               ) : (
                 <Badge tone="ok">Active</Badge>
               )}
-              {hintsOf(record, now).map(({ kind }) => (
+              {hintsOf(record).map(({ kind }) => (
                 <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
                   {HINTS[kind]}
                 </Badge>
@@ -64,8 +62,8 @@ const HINTS: Readonly<Record<KeyHint['kind'], string>> = {
 const DAY_MS = 86_400_000;
 
 /** When a rolled key ends: the time of day within the next 24 hours, and otherwise the date. */
-function Until({ at, now }: { readonly at: string; readonly now: number }): VNode {
-  const isNear = Date.parse(at) - now < DAY_MS;
+function Until({ at }: { readonly at: string }): VNode {
+  const isNear = Date.parse(at) - Date.now() < DAY_MS;
   return (
     <>
       {' until '}

@@ -46,14 +46,12 @@ export function newKeyValues(query: URLSearchParams): NewKeySubmission {
 
 interface NewKeyFormProps {
   readonly submission: NewKeySubmission;
-  /** In milliseconds since 1970. */
-  readonly now: number;
   /** The prefix of the key that has the same label. */
   readonly duplicate?: string | undefined;
 }
 
 /** The form that creates a key. */
-export function NewKeyForm({ submission, now, duplicate }: NewKeyFormProps): VNode {
+export function NewKeyForm({ submission, duplicate }: NewKeyFormProps): VNode {
   const { values, errors } = submission;
   return (
     <>
@@ -66,7 +64,7 @@ export function NewKeyForm({ submission, now, duplicate }: NewKeyFormProps): VNo
       {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
       <FormOnce action={NEW_KEY_PATH}>
         <LabelField submission={submission} duplicate={duplicate} />
-        <ExpiryFields submission={submission} now={now} />
+        <ExpiryFields submission={submission} />
         <FormActions label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} />
       </FormOnce>
     </>

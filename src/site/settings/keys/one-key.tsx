@@ -6,12 +6,11 @@ import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { findKeyOf, findPredecessor, MAX_LABEL } from '../../../keys/keys.js';
 import { revokeKey } from '../../../keys/revoke.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
-import { toMilliseconds } from '../../../platform/time/micros.js';
 import { readUsageByKey } from '../../../usage/read-usage.js';
-import type { PageRouter, SiteParts } from '../../context.js';
+import type { SiteParts } from '../../context.js';
 import { pageAddress, queryOf } from '../../delivery/page-address.js';
 import { isolated } from '../../layout/values.js';
-import type { Guard, Guards, SettingsContext } from '../guards.js';
+import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
 import { keyPath } from '../key-name.js';
 import { readListPage } from '../list-page.js';
 import { redirectAndConfirm } from '../notices.js';
@@ -49,201 +48,163 @@ function trailTo({ prefix }: KeyRecord): { path: string; label: string } {
 }
 
 /** Adds the page of a key, and the forms that roll, revoke and edit it. */
-export function addOneKey(router: PageRouter, { db, site, now, beginChange }: SiteParts, guards: Guards): void {
+export function addOneKey(router: SettingsRouter, { db, site, beginChange }: SiteParts, guards: Guards): void {
   const { requireSession, notSuspended, requireRecentSignIn } = guards;
   const path = `${KEYS_PATH}/:prefix`;
 
-  /** A page about one of the developer's keys. */
-  function about(
-    guard: Guard,
-    show: (ctx: SettingsContext, record: KeyRecord) => void | Promise<void>,
-  ): ReturnType<Guard> {
-    return guard(
-      explainRefusals(async (ctx) => {
-        const record = await findKeyOf(db, ctx.state.session.developerId, prefixOf(ctx));
-        if (record === undefined) throw noSuchKey();
-        await show(ctx, record);
-      }),
-    );
+  /** Finds the key of the developer that the path names. @throws PageError 404 */
+  async function recordOf(ctx: SettingsContext): Promise<KeyRecord> {
+    const record = await findKeyOf(db, ctx.state.session.developerId, prefixOf(ctx));
+    if (record === undefined) throw noSuchKey();
+    return record;
   }
 
-  router.get(
-    path,
-    about(requireSession, async (ctx, record) => {
-      const { developerId, suspendedAt } = ctx.state.session;
-      const { prefix, label } = record;
-      const [usage] = await readUsageByKey(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
-      const page = (
-        <KeyPage
-          record={record}
-          replaced={await findPredecessor(db, prefix)}
-          usage={usage}
-          events={await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }))}
-          now={toMilliseconds(now())}
-          isSuspended={suspendedAt !== null}
-          baseUrl={site.publicUrl()}
-        />
-      );
-      settingsPage(
-        ctx,
-        { title: label === null ? prefix : isolated(label), tab: 'keys', trail: trailToList(ctx) },
-        page,
-      );
-    }),
-  );
+  router.get(path, requireSession, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    const { developerId, suspendedAt } = ctx.state.session;
+    const { prefix, label } = record;
+    const [usage] = await readUsageByKey(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+    const page = (
+      <KeyPage
+        record={record}
+        replaced={await findPredecessor(db, prefix)}
+        usage={usage}
+        events={await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }))}
+        isSuspended={suspendedAt !== null}
+        baseUrl={site.publicUrl()}
+      />
+    );
+    settingsPage(ctx, { title: label === null ? prefix : isolated(label), tab: 'keys', trail: trailToList(ctx) }, page);
+  });
 
-  router.get(
-    `${path}/roll`,
-    about(requireRecentSignIn, (ctx, record) => {
-      try {
-        requireRollable(record);
-      } catch (error) {
-        answerRefusal(ctx, error, 'You cannot roll this key');
-        return;
-      }
-      const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} now={toMilliseconds(now())} />;
-      settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys', trail: trailTo(record) }, form);
-    }),
-  );
+  router.get(`${path}/roll`, requireRecentSignIn, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    try {
+      requireRollable(record);
+    } catch (error) {
+      answerRefusal(ctx, error, 'You cannot roll this key');
+      return;
+    }
+    const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} />;
+    settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys', trail: trailTo(record) }, form);
+  });
 
-  router.post(
-    `${path}/roll`,
-    requireRecentSignIn(
-      explainRefusals(async (ctx) => {
-        const { developerId } = ctx.state.session;
-        const { overlapSeconds, formHash } = readRoll(ctx);
-        const by = { kind: 'developer', developerId, formHash } as const;
-        const endChange = beginChange();
-        const { successor, predecessor } = await rollKey(db, prefixOf(ctx), overlapSeconds, by);
-        const propagation = await endChange(true);
-        const body = (
-          <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />
-        );
-        settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
-      }),
-    ),
-  );
+  router.post(`${path}/roll`, requireRecentSignIn, explainRefusals, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const { overlapSeconds, formHash } = readRoll(ctx);
+    const by = { kind: 'developer', developerId, formHash } as const;
+    const endChange = beginChange();
+    const { successor, predecessor } = await rollKey(db, prefixOf(ctx), overlapSeconds, by);
+    const propagation = await endChange(true);
+    const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />;
+    settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
+  });
 
-  router.get(
-    `${path}/revoke`,
-    about(notSuspended, async (ctx, record) => {
-      const { prefix } = record;
-      const { kind } = stateOf(record);
-      if (kind === 'revoked' || kind === 'expired') {
-        redirectAndConfirm(ctx, keyPath(prefix), kind === 'revoked' ? 'already_revoked' : 'already_ended');
-        return;
-      }
-      const predecessor = await findPredecessor(db, prefix);
-      const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
-      settingsPage(
-        ctx,
-        { title: `Revoke ${prefix}`, tab: 'keys', trail: trailTo(record) },
-        <RevokeForm record={record} replaced={replaced} />,
-      );
-    }),
-  );
+  router.get(`${path}/revoke`, notSuspended, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    const { prefix } = record;
+    const { kind } = stateOf(record);
+    if (kind === 'revoked' || kind === 'expired') {
+      redirectAndConfirm(ctx, keyPath(prefix), kind === 'revoked' ? 'already_revoked' : 'already_ended');
+      return;
+    }
+    const predecessor = await findPredecessor(db, prefix);
+    const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
+    settingsPage(
+      ctx,
+      { title: `Revoke ${prefix}`, tab: 'keys', trail: trailTo(record) },
+      <RevokeForm record={record} replaced={replaced} />,
+    );
+  });
 
-  router.post(
-    `${path}/revoke`,
-    notSuspended(
-      explainRefusals(async (ctx) => {
-        const prefix = prefixOf(ctx);
-        const endChange = beginChange();
-        const { developerId } = ctx.state.session;
-        const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
-        const propagation = await endChange(!wasRevoked);
-        const confirmation = propagation === 'immediate' ? 'revoked' : 'revoked_eventually';
-        redirectAndConfirm(ctx, keyPath(prefix), wasRevoked ? 'already_revoked' : confirmation);
-      }),
-    ),
-  );
+  router.post(`${path}/revoke`, notSuspended, explainRefusals, async (ctx) => {
+    const prefix = prefixOf(ctx);
+    const endChange = beginChange();
+    const { developerId } = ctx.state.session;
+    const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
+    const propagation = await endChange(!wasRevoked);
+    const confirmation = propagation === 'immediate' ? 'revoked' : 'revoked_eventually';
+    redirectAndConfirm(ctx, keyPath(prefix), wasRevoked ? 'already_revoked' : confirmation);
+  });
 
   const labelPage = (record: KeyRecord) =>
     ({ title: 'Change the label', tab: 'keys', trail: trailTo(record) }) as const;
 
-  router.get(
-    `${path}/label`,
-    about(notSuspended, (ctx, record) => {
-      requireAccepted(record);
-      const label = queryOf(ctx).get('label')?.slice(0, MAX_LABEL) ?? record.label ?? '';
-      const submission = { values: { label, confirmed: '' }, errors: {} };
-      settingsPage(ctx, labelPage(record), <LabelForm record={record} submission={submission} />);
-    }),
-  );
+  router.get(`${path}/label`, notSuspended, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    requireAccepted(record);
+    const label = queryOf(ctx).get('label')?.slice(0, MAX_LABEL) ?? record.label ?? '';
+    const submission = { values: { label, confirmed: '' }, errors: {} };
+    settingsPage(ctx, labelPage(record), <LabelForm record={record} submission={submission} />);
+  });
 
-  router.post(
-    `${path}/label`,
-    about(notSuspended, async (ctx, record) => {
-      requireAccepted(record);
-      const { developerId, prefix } = record;
-      const submission = readLabel(ctx);
-      const form = { record, submission };
-      if (submission.errors.label !== undefined) {
-        settingsPage(ctx, { ...labelPage(record), status: 422 }, <LabelForm {...form} />);
-        return;
-      }
-      const duplicate = await findDuplicate(db, developerId, submission.values, record);
-      if (duplicate !== undefined) {
-        settingsPage(ctx, { ...labelPage(record), status: 409 }, <LabelForm {...form} duplicate={duplicate} />);
-        return;
-      }
-      const { label } = submission.values;
-      const endChange = beginChange();
-      const by = { kind: 'developer', developerId } as const;
-      const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
-      await endChange(false);
-      redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
-    }),
-  );
+  router.post(`${path}/label`, notSuspended, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    requireAccepted(record);
+    const { developerId, prefix } = record;
+    const submission = readLabel(ctx);
+    const form = { record, submission };
+    if (submission.errors.label !== undefined) {
+      settingsPage(ctx, { ...labelPage(record), status: 422 }, <LabelForm {...form} />);
+      return;
+    }
+    const duplicate = await findDuplicate(db, developerId, submission.values, record);
+    if (duplicate !== undefined) {
+      settingsPage(ctx, { ...labelPage(record), status: 409 }, <LabelForm {...form} duplicate={duplicate} />);
+      return;
+    }
+    const { label } = submission.values;
+    const endChange = beginChange();
+    const by = { kind: 'developer', developerId } as const;
+    const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
+    await endChange(false);
+    redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
+  });
 
   const expiryPage = (record: KeyRecord) =>
     ({ title: 'Change the expiry', tab: 'keys', trail: trailTo(record) }) as const;
 
-  router.get(
-    `${path}/expiry`,
-    about(requireRecentSignIn, (ctx, record) => {
-      requireAccepted(record);
-      const form = { record, submission: presentExpiry(record, queryOf(ctx)), now: toMilliseconds(now()) };
-      settingsPage(ctx, expiryPage(record), <ExpiryForm {...form} />);
-    }),
-  );
+  router.get(`${path}/expiry`, requireRecentSignIn, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    requireAccepted(record);
+    const form = { record, submission: presentExpiry(record, queryOf(ctx)) };
+    settingsPage(ctx, expiryPage(record), <ExpiryForm {...form} />);
+  });
 
-  router.post(
-    `${path}/expiry`,
-    about(requireRecentSignIn, async (ctx, record) => {
-      requireAccepted(record);
-      const { developerId, prefix } = record;
-      const change = readNewExpiry(ctx);
-      if (change.kind === 'wrong') {
-        const form = <ExpiryForm record={record} submission={change.submission} now={toMilliseconds(now())} />;
-        settingsPage(ctx, { ...expiryPage(record), status: 422 }, form);
-        return;
-      }
-      if (change.kind === 'keep' || isChosenAgain(record, change.expires, toMilliseconds(now()))) {
-        redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
-        return;
-      }
-      const endChange = beginChange();
-      const { before, after } = await setKeyExpiry(db, prefix, change.expires, { kind: 'developer', developerId });
-      const isChanged = before.expiresAt !== after.expiresAt;
-      const propagation = await endChange(isChanged);
-      if (!isChanged) {
-        redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
-        return;
-      }
-      const isImmediate = propagation === 'immediate';
-      redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
-    }),
-  );
+  router.post(`${path}/expiry`, requireRecentSignIn, explainRefusals, async (ctx) => {
+    const record = await recordOf(ctx);
+    requireAccepted(record);
+    const { developerId, prefix } = record;
+    const change = readNewExpiry(ctx);
+    if (change.kind === 'wrong') {
+      const form = <ExpiryForm record={record} submission={change.submission} />;
+      settingsPage(ctx, { ...expiryPage(record), status: 422 }, form);
+      return;
+    }
+    if (change.kind === 'keep' || isChosenAgain(record, change.expires)) {
+      redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
+      return;
+    }
+    const endChange = beginChange();
+    const { before, after } = await setKeyExpiry(db, prefix, change.expires, { kind: 'developer', developerId });
+    const isChanged = before.expiresAt !== after.expiresAt;
+    const propagation = await endChange(isChanged);
+    if (!isChanged) {
+      redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
+      return;
+    }
+    const isImmediate = propagation === 'immediate';
+    redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
+  });
 }
 
 /** How far apart two expiries are that count as the same, in milliseconds: a person sends a form twice in that time. */
 const SAME_EXPIRY_MS = 60_000;
 
 /** Whether a lifetime from now on ends about when the key already does. */
-function isChosenAgain({ expiresAt }: KeyRecord, expires: Expiry | null, nowMs: number): boolean {
+function isChosenAgain({ expiresAt }: KeyRecord, expires: Expiry | null): boolean {
   if (expires?.kind !== 'after' || expiresAt === null) return false;
-  return Math.abs(nowMs + expires.seconds * 1_000 - Date.parse(expiresAt)) < SAME_EXPIRY_MS;
+  return Math.abs(Date.now() + expires.seconds * 1_000 - Date.parse(expiresAt)) < SAME_EXPIRY_MS;
 }
 
 /** @throws PageError 404 for what cannot be a prefix */

@@ -1,3 +1,4 @@
+import type { Next } from 'koa';
 import type { ComponentChildren, VNode } from 'preact';
 import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
@@ -11,15 +12,14 @@ import { settingsPage } from '../settings-page.js';
 /**
  * Answers with the reason when a change of a key is refused.
  *
- * @example router.post(path, notSuspended(explainRefusals(async (ctx) => { await revokeKey(db, prefixOf(ctx)); })));
+ * @example router.post(path, notSuspended, explainRefusals, async (ctx) => { await revokeKey(db, prefixOf(ctx)); });
  */
-export function explainRefusals(
-  handler: (ctx: SettingsContext) => Promise<void>,
-): (ctx: SettingsContext) => Promise<void> {
-  return (ctx) =>
-    handler(ctx).catch((error: unknown) => {
-      answerRefusal(ctx, error);
-    });
+export async function explainRefusals(ctx: SettingsContext, next: Next): Promise<void> {
+  try {
+    await next();
+  } catch (error) {
+    answerRefusal(ctx, error);
+  }
 }
 
 /** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */

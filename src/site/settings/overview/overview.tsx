@@ -7,14 +7,13 @@ import type { Session } from '../../../accounts/sessions.js';
 import { listEvents, type DeveloperEvent } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
-import { toMilliseconds } from '../../../platform/time/micros.js';
 import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js';
-import type { PageRouter, SiteParts } from '../../context.js';
+import type { SiteParts } from '../../context.js';
 import { Fact, Stat } from '../../layout/components.js';
 import { Operator } from '../../layout/operator.js';
 import { RelativeTime, UserText } from '../../layout/values.js';
 import { EventTable } from '../events.js';
-import type { Guards } from '../guards.js';
+import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 import { successRate, total } from '../usage/counts.js';
 import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
@@ -27,54 +26,48 @@ const SHOWN_EVENTS = 5;
 const SHOWN_KEYS = 5;
 
 /** Adds the first page of the settings: what needs attention, the numbers of today, and the facts of the project. */
-export function addOverview(router: PageRouter, parts: SiteParts, { requireSession }: Guards): void {
+export function addOverview(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
   const { db, site } = parts;
 
-  router.get(
-    '/settings',
-    requireSession(async (ctx) => {
-      const { session } = ctx.state;
-      const { developerId } = session;
-      const now = toMilliseconds(parts.now());
-      const keys = await readKeySummary(db, developerId);
-      const hinted = await listKeysWithHints(db, developerId, SHOWN_KEYS + 1);
-      const plans = await readPlanStates(parts, developerId);
-      const usage = await readRecentUsage(db, developerId);
-      const isSuspended = session.suspendedAt !== null;
-      settingsPage(
-        ctx,
-        { title: 'Overview', tab: 'overview' },
-        <>
-          <Warnings>
-            {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS, now })}
-            {isSuspended ? [] : quotaWarnings(plans, now)}
-            {usageWarnings(usage)}
-          </Warnings>
-          {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
-          {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} now={now} />}
-          <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} now={now} />
-          <Facts
-            session={session}
-            plans={plans}
-            identities={await listIdentities(db, developerId)}
-            passkeys={(await listPasskeys(db, developerId)).length}
-            canAddPasskey={!isSuspended && relyingPartyOf(site.publicUrl()) !== undefined}
-            now={now}
-          />
-        </>,
-      );
-    }),
-  );
+  router.get('/settings', requireSession, async (ctx) => {
+    const { session } = ctx.state;
+    const { developerId } = session;
+    const keys = await readKeySummary(db, developerId);
+    const hinted = await listKeysWithHints(db, developerId, SHOWN_KEYS + 1);
+    const plans = await readPlanStates(parts, developerId);
+    const usage = await readRecentUsage(db, developerId);
+    const isSuspended = session.suspendedAt !== null;
+    settingsPage(
+      ctx,
+      { title: 'Overview', tab: 'overview' },
+      <>
+        <Warnings>
+          {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS })}
+          {isSuspended ? [] : quotaWarnings(plans)}
+          {usageWarnings(usage)}
+        </Warnings>
+        {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
+        {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} />}
+        <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} />
+        <Facts
+          session={session}
+          plans={plans}
+          identities={await listIdentities(db, developerId)}
+          passkeys={(await listPasskeys(db, developerId)).length}
+          canAddPasskey={!isSuspended && relyingPartyOf(site.publicUrl()) !== undefined}
+        />
+      </>,
+    );
+  });
 }
 
 interface NumbersProps {
   readonly keys: KeySummary;
   readonly usage: RecentUsage;
   readonly plans: readonly PlanState[];
-  readonly now: number;
 }
 
-function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
+function Numbers({ keys, usage: { today }, plans }: NumbersProps): VNode {
   return (
     <>
       <section>
@@ -90,17 +83,17 @@ function Numbers({ keys, usage: { today }, plans, now }: NumbersProps): VNode {
       </section>
       <section>
         <h2 id="limits">Limits</h2>
-        <Quotas states={plans} now={now} />
+        <Quotas states={plans} />
       </section>
     </>
   );
 }
 
-function Activity({ events, now }: { readonly events: readonly DeveloperEvent[]; readonly now: number }): VNode {
+function Activity({ events }: { readonly events: readonly DeveloperEvent[] }): VNode {
   return (
     <section>
       <h2 id="activity">Recent events</h2>
-      <EventTable events={events} now={now} />
+      <EventTable events={events} />
       <p>
         <a href="/settings/events">All events</a>
       </p>
@@ -117,10 +110,9 @@ interface FactsProps {
   /** How many passkeys sign in as the developer. */
   readonly passkeys: number;
   readonly canAddPasskey: boolean;
-  readonly now: number;
 }
 
-function Facts({ session, plans, identities, passkeys, canAddPasskey, now }: FactsProps): VNode {
+function Facts({ session, plans, identities, passkeys, canAddPasskey }: FactsProps): VNode {
   return (
     <section>
       <h2 id="project">Project</h2>
@@ -160,7 +152,7 @@ function Facts({ session, plans, identities, passkeys, canAddPasskey, now }: Fac
           </Fact>
         )}
         <Fact name="Signed in">
-          <RelativeTime at={session.signedInAt} now={now} />
+          <RelativeTime at={session.signedInAt} />
         </Fact>
       </dl>
     </section>

@@ -45,12 +45,10 @@ interface KeyWarningsProps {
   /** Keys with hints, and one more than are shown if there are more. */
   readonly hinted: readonly KeyRecord[];
   readonly shown: number;
-  /** In milliseconds since 1970. */
-  readonly now: number;
 }
 
 /** @returns what the developer should do about keys: none active, some expire soon, unused or without a replacement */
-export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): readonly VNode[] {
+export function keyWarnings({ keys, hinted, shown }: KeyWarningsProps): readonly VNode[] {
   if (keys.total > 0 && keys.active + keys.rolled === 0) {
     return [
       <Warning address="/settings/keys/new" action="Create a key">
@@ -60,7 +58,7 @@ export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): rea
   }
   const warnings = hinted
     .slice(0, shown)
-    .flatMap((record) => hintsOf(record, now).map((hint) => <KeyWarning record={record} hint={hint} now={now} />));
+    .flatMap((record) => hintsOf(record).map((hint) => <KeyWarning record={record} hint={hint} />));
   if (hinted.length <= shown) return warnings;
   return [
     ...warnings,
@@ -71,18 +69,18 @@ export function keyWarnings({ keys, hinted, shown, now }: KeyWarningsProps): rea
   ];
 }
 
-interface KeyWarningProps extends Pick<KeyWarningsProps, 'now'> {
+interface KeyWarningProps {
   readonly record: KeyRecord;
   readonly hint: KeyHint;
 }
 
-function KeyWarning({ record: { prefix, label, expiresAt }, hint, now }: KeyWarningProps): VNode {
+function KeyWarning({ record: { prefix, label, expiresAt }, hint }: KeyWarningProps): VNode {
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
   if (hint.kind === 'no_replacement') {
     return (
       <Warning address="/settings/keys/new" action="Create a key">
-        {name} {expiresAt === null ? 'was rolled' : ['ends ', <RelativeTime at={expiresAt} now={now} />]}, and its
-        replacement is no longer active.
+        {name} {expiresAt === null ? 'was rolled' : ['ends ', <RelativeTime at={expiresAt} />]}, and its replacement is
+        no longer active.
       </Warning>
     );
   }
@@ -109,7 +107,7 @@ function ActionOn({ name, children }: { readonly name: VNode; readonly children:
 }
 
 /** @returns the limits of which so much is used that requests may soon be refused, or are */
-export function quotaWarnings(plans: readonly PlanState[], now: number): readonly VNode[] {
+export function quotaWarnings(plans: readonly PlanState[]): readonly VNode[] {
   return plans.flatMap(({ plan, quotas }) =>
     quotas.flatMap((quota) => {
       const share = highShareOf(quota);
@@ -120,7 +118,7 @@ export function quotaWarnings(plans: readonly PlanState[], now: number): readonl
           You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatCount(quota.limit)} requests{' '}
           {window} of the {plan.name} plan.{' '}
           {share >= 1 ? 'Further requests are refused until the limit resets' : 'The limit resets'}{' '}
-          {resetTime(quota.resetSeconds, now)}.
+          {resetTime(quota.resetSeconds)}.
         </Warning>
       );
     }),

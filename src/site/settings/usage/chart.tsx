@@ -26,7 +26,7 @@ const LEAST_BAR = 2;
 /** The part of a bucket that stays free at each side of its bar. */
 const GAP = 0.12;
 
-interface ChartsProps {
+export interface ChartsProps {
   readonly range: UsageRange;
   readonly buckets: readonly UsageBucket[];
 }

@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
+import { USAGE_RANGES } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
-import { Table } from '../../layout/components.js';
-import { UsageCharts } from './chart.js';
+import { Stat, Table } from '../../layout/components.js';
+import { UsageCharts, type ChartsProps } from './chart.js';
 import { bucketName, successRate, sumOf, total } from './counts.js';
 
 /** The columns of {@link countCells}. */
@@ -16,14 +16,20 @@ export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
 }
 
+/** The number of requests, and what became of them. */
+export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+  return (
+    <dl class="stats">
+      <Stat name="Requests">{formatCount(total(counts))}</Stat>
+      <Stat name="Served">{formatCount(counts.served)}</Stat>
+      <Stat name="Refused">{formatCount(counts.refused)}</Stat>
+      <Stat name="Failed">{formatCount(counts.failed)}</Stat>
+    </dl>
+  );
+}
+
 /** Requests over time: a chart of each outcome, and the numbers as a table. */
-export function UsageOverTime({
-  range,
-  buckets,
-}: {
-  readonly range: UsageRange;
-  readonly buckets: readonly UsageBucket[];
-}): VNode {
+export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
   const { unit } = USAGE_RANGES[range];
   return (
     <>

@@ -22,12 +22,10 @@ export async function readPlanStates(
 
 interface QuotasProps {
   readonly states: readonly PlanState[];
-  /** In milliseconds since 1970, for the times of resets. */
-  readonly now: number;
 }
 
 /** How much of each plan's limits is used: a meter and the same in words. */
-export function Quotas({ states, now }: QuotasProps): VNode {
+export function Quotas({ states }: QuotasProps): VNode {
   return (
     <>
       <ul class="card-grid quotas">
@@ -35,7 +33,7 @@ export function Quotas({ states, now }: QuotasProps): VNode {
           <li key={plan.id} class="card">
             <h3>{plan.name} plan</h3>
             {quotas.map((quota) => (
-              <QuotaMeter key={quota.name} plan={plan} quota={quota} now={now} />
+              <QuotaMeter key={quota.name} plan={plan} quota={quota} />
             ))}
           </li>
         ))}
@@ -64,10 +62,9 @@ function usedOf({ limit, remaining }: Quota): number {
 interface QuotaMeterProps {
   readonly plan: Plan;
   readonly quota: Quota;
-  readonly now: number;
 }
 
-function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
+function QuotaMeter({ plan, quota }: QuotaMeterProps): VNode {
   const { name, limit, resetSeconds } = quota;
   const id = `${plan.id}-${name}`;
   const used = usedOf(quota);
@@ -91,17 +88,17 @@ function QuotaMeter({ plan, quota, now }: QuotaMeterProps): VNode {
       </meter>
       <span class="meter-text">
         {formatCount(used)} of {formatCount(limit)} requests
-        {used > 0 && `; resets ${resetTime(resetSeconds, now)}`}
+        {used > 0 && `; resets ${resetTime(resetSeconds)}`}
       </span>
     </div>
   );
 }
 
 /** @returns when a quota resets: `in 34 s`, or `at 18:40 UTC, in 5 h 12 min` */
-export function resetTime(seconds: number, now: number): string {
+export function resetTime(seconds: number): string {
   if (seconds <= 120) return `in ${seconds} s`;
   const minutes = Math.ceil(seconds / 60);
   const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
   const duration = [hours > 0 ? `${hours} h` : [], rest > 0 ? `${rest} min` : []].flat().join(' ');
-  return `at ${new Date(now + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
+  return `at ${new Date(Date.now() + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
 }

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { toMilliseconds } from '../../../platform/time/micros.js';
 import {
   readUsageByKey,
   readUsageCsv,
@@ -11,10 +10,10 @@ import {
   type UsageBucket,
   type UsageRange,
 } from '../../../usage/read-usage.js';
-import type { PageRouter, SiteParts } from '../../context.js';
+import type { SiteParts } from '../../context.js';
 import { Stat, Table } from '../../layout/components.js';
 import { UserText } from '../../layout/values.js';
-import type { Guards, SettingsContext } from '../guards.js';
+import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
 import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
 import { KeyName } from '../key-name.js';
 import { Pager, readListPage, type ListPage } from '../list-page.js';
@@ -30,45 +29,38 @@ const RANGES: Readonly<Record<UsageRange, string>> = { '24h': '24 hours', '7d': 
 const DEFAULT_RANGE = '30d';
 
 /** Adds the usage of a developer: how much of the limits is used, and the requests over time and by key. */
-export function addUsage(router: PageRouter, parts: SiteParts, { requireSession }: Guards): void {
-  const { db, now } = parts;
+export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
+  const { db } = parts;
 
-  router.get(
-    PATH,
-    requireSession(async (ctx) => {
-      const { developerId } = ctx.state.session;
-      const keys = await readKeyChoice(ctx, db);
-      const owner = { developerId, keyPrefix: keys.chosen?.prefix };
-      const range = rangeOf(ctx);
-      settingsPage(
-        ctx,
-        { title: 'Usage', tab: 'usage' },
-        <Usage
-          plans={await readPlanStates(parts, developerId)}
-          now={toMilliseconds(now())}
-          keys={keys}
-          range={range}
-          buckets={await readUsageOverTime(db, owner, range)}
-          totals={await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice))}
-        />,
-      );
-    }),
-  );
+  router.get(PATH, requireSession, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const keys = await readKeyChoice(ctx, db);
+    const owner = { developerId, keyPrefix: keys.chosen?.prefix };
+    const range = rangeOf(ctx);
+    settingsPage(
+      ctx,
+      { title: 'Usage', tab: 'usage' },
+      <Usage
+        plans={await readPlanStates(parts, developerId)}
+        keys={keys}
+        range={range}
+        buckets={await readUsageOverTime(db, owner, range)}
+        totals={await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice))}
+      />,
+    );
+  });
 
-  router.get(
-    `${PATH}.csv`,
-    requireSession(async (ctx) => {
-      const { chosen } = await readKeyChoice(ctx, db);
-      const { developerId } = ctx.state.session;
-      const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix });
-      ctx.status = 200;
-      ctx.set({
-        'Content-Type': 'text/csv; charset=utf-8',
-        'Content-Disposition': 'attachment; filename="usage.csv"',
-      });
-      ctx.body = Readable.from(csv);
-    }),
-  );
+  router.get(`${PATH}.csv`, requireSession, async (ctx) => {
+    const { chosen } = await readKeyChoice(ctx, db);
+    const { developerId } = ctx.state.session;
+    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix });
+    ctx.status = 200;
+    ctx.set({
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename="usage.csv"',
+    });
+    ctx.body = Readable.from(csv);
+  });
 }
 
 /** @returns the range that `?range=` names; any other value means the default */
@@ -85,22 +77,20 @@ function addressOf(range: UsageRange, key: string | undefined): string {
 
 interface UsageProps {
   readonly plans: readonly PlanState[];
-  /** In milliseconds since 1970. */
-  readonly now: number;
   readonly keys: KeyChoice;
   readonly range: UsageRange;
   readonly buckets: readonly UsageBucket[];
   readonly totals: ListPage<KeyTotal>;
 }
 
-function Usage({ plans, now, keys, range, buckets, totals }: UsageProps): VNode {
+function Usage({ plans, keys, range, buckets, totals }: UsageProps): VNode {
   const key = keys.chosen?.prefix;
   const counts = sumOf(buckets);
   return (
     <>
       <section>
         <h2 id="limits">Limits</h2>
-        <Quotas states={plans} now={now} />
+        <Quotas states={plans} />
         <p class="muted small">
           The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
         </p>
