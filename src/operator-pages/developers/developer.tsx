@@ -4,7 +4,7 @@ import { listIdentities, type LinkedIdentity } from '../../accounts/identities.j
 import { listPasskeys, type Passkey } from '../../accounts/passkeys.js';
 import { listSessions, type ListedSession } from '../../accounts/sessions.js';
 import { findDeveloper, type Developer } from '../../developers/developers.js';
-import { listEvents, type DeveloperEvent } from '../../events/events.js';
+import { listEvents } from '../../events/events.js';
 import { isAccepted, type KeyRecord } from '../../keys/key-record.js';
 import { listKeysOf } from '../../keys/keys.js';
 import { Badge, Fact, Table } from '../../site/layout/components.js';
@@ -16,7 +16,6 @@ import { KeyName } from '../../site/settings/key-name.js';
 import { Pager, readListPage, type ListPage } from '../../site/settings/list-page.js';
 import { Outcomes } from '../../site/settings/usage/over-time.js';
 import { readUsageByDeveloper } from '../../usage/usage-totals.js';
-import type { UsageCounts } from '../../usage/write-usage.js';
 import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
 import { PageError } from '../../site/layout/error-page.js';
@@ -61,7 +60,12 @@ export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): voi
           passkeys={await listPasskeys(db, developerId)}
         />
         <Acts developer={developer} />
-        {usage !== undefined && <Usage usage={usage} />}
+        {usage !== undefined && (
+          <section>
+            <h2 id="usage">Requests in the last {SHOWN_DAYS} days</h2>
+            <Outcomes counts={usage} />
+          </section>
+        )}
         <Keys keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice))} developer={developer} />
         <Sessions sessions={await listSessions(db, developerId, { limit: SHOWN, offset: 0 })} />
         <section>
@@ -77,9 +81,7 @@ export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): voi
 
   router.get(`${DEVELOPERS}/:id/events`, async (ctx) => {
     const developer = await developerOf(ctx, db);
-    const events: ListPage<DeveloperEvent> = await readListPage(ctx, (slice) =>
-      listEvents(db, { developerId: developer.id, ...slice }),
-    );
+    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId: developer.id, ...slice }));
     operatorPage(
       ctx,
       { title: 'Events', tab: 'developers', trail: trailTo(developer) },
@@ -167,15 +169,6 @@ function Acts({ developer: { id, suspendedAt } }: { readonly developer: Develope
         </a>
       )}
     </div>
-  );
-}
-
-function Usage({ usage }: { readonly usage: UsageCounts }): VNode {
-  return (
-    <section>
-      <h2 id="usage">Requests in the last {SHOWN_DAYS} days</h2>
-      <Outcomes counts={usage} />
-    </section>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../developers/developers.js';
-import { readUsageByDeveloper, type DeveloperTotal } from '../../usage/usage-totals.js';
+import { readUsageByDeveloper } from '../../usage/usage-totals.js';
 import { formParser, type Submission } from '../../site/delivery/form.js';
 import { queryOf } from '../../site/delivery/page-address.js';
 import { Badge, Table } from '../../site/layout/components.js';
@@ -9,7 +9,7 @@ import { ErrorSummary, FormActions } from '../../site/layout/form-field.js';
 import { FormOnce } from '../../site/delivery/form-once.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../site/sign-in/project-name.js';
 import { UserText } from '../../site/layout/values.js';
-import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../site/settings/list-page.js';
+import { ListSearch, Pager, readListPage, readListSearch } from '../../site/settings/list-page.js';
 import { once, performAct } from '../acts.js';
 import type { OperatorParts, OperatorRouter } from '../context.js';
 import { operatorPage } from '../layout.js';
@@ -38,7 +38,50 @@ export function addDevelopers(router: OperatorRouter, parts: OperatorParts): voi
     operatorPage(
       ctx,
       { title: 'Developers', tab: 'developers' },
-      <DeveloperList developers={developers} search={search} />,
+      <>
+        <div class="toolbar">
+          <p>
+            <a class="button button-primary" href={`${DEVELOPERS}/new`}>
+              Create a developer
+            </a>
+          </p>
+          <ListSearch
+            path={DEVELOPERS}
+            search={search}
+            label="Filter by ID, name or key prefix"
+            maxLength={MAX_PROJECT_NAME}
+          />
+        </div>
+        {developers.rows.length === 0 ? (
+          <p class="empty">{search === '' ? 'There are no developers yet' : 'No developer matches'}</p>
+        ) : (
+          <Table
+            caption={`Developers by requests in ${SHOWN_DAYS} days`}
+            hasCards
+            columns={[
+              'Developer',
+              { label: `Requests in ${SHOWN_DAYS} days`, numeric: true },
+              { label: 'Served', numeric: true },
+              { label: 'Refused', numeric: true },
+              { label: 'Failed', numeric: true },
+            ]}
+            rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
+              <span class="developer-name">
+                <a href={`${DEVELOPERS}/${developerId}`}>
+                  <UserText text={projectName} />
+                </a>{' '}
+                <span class="muted small">ID {developerId}</span>{' '}
+                {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
+              </span>,
+              formatCount(served + refused + failed),
+              formatCount(served),
+              formatCount(refused),
+              formatCount(failed),
+            ])}
+          />
+        )}
+        <Pager path={DEVELOPERS} search={search} page={developers} />
+      </>,
     );
   });
 
@@ -72,61 +115,6 @@ export function addDevelopers(router: OperatorRouter, parts: OperatorParts): voi
       return `${DEVELOPERS}/${result.id}`;
     });
   });
-}
-
-interface DeveloperListProps {
-  readonly developers: ListPage<DeveloperTotal>;
-  /** What the list is filtered by; empty for all developers. */
-  readonly search: string;
-}
-
-function DeveloperList({ developers, search }: DeveloperListProps): VNode {
-  return (
-    <>
-      <div class="toolbar">
-        <p>
-          <a class="button button-primary" href={`${DEVELOPERS}/new`}>
-            Create a developer
-          </a>
-        </p>
-        <ListSearch
-          path={DEVELOPERS}
-          search={search}
-          label="Filter by ID, name or key prefix"
-          maxLength={MAX_PROJECT_NAME}
-        />
-      </div>
-      {developers.rows.length === 0 ? (
-        <p class="empty">{search === '' ? 'There are no developers yet' : 'No developer matches'}</p>
-      ) : (
-        <Table
-          caption={`Developers by requests in ${SHOWN_DAYS} days`}
-          hasCards
-          columns={[
-            'Developer',
-            { label: `Requests in ${SHOWN_DAYS} days`, numeric: true },
-            { label: 'Served', numeric: true },
-            { label: 'Refused', numeric: true },
-            { label: 'Failed', numeric: true },
-          ]}
-          rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
-            <span class="developer-name">
-              <a href={`${DEVELOPERS}/${developerId}`}>
-                <UserText text={projectName} />
-              </a>{' '}
-              <span class="muted small">ID {developerId}</span>{' '}
-              {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
-            </span>,
-            formatCount(served + refused + failed),
-            formatCount(served),
-            formatCount(refused),
-            formatCount(failed),
-          ])}
-        />
-      )}
-      <Pager path={DEVELOPERS} search={search} page={developers} />
-    </>
-  );
 }
 
 function NewDeveloperForm({ submission: { values, errors } }: { readonly submission: NewDeveloper }): VNode {

@@ -1,5 +1,4 @@
-import type { VNode } from 'preact';
-import { endAllSessions, endSessionOf, listSessions, type ListedSession } from '../../accounts/sessions.js';
+import { endAllSessions, endSessionOf, listSessions } from '../../accounts/sessions.js';
 import type { SignInWay } from '../../events/events.js';
 import type { SiteParts } from '../context.js';
 import { formParser } from '../delivery/form.js';
@@ -12,7 +11,7 @@ import { setCookie } from '../sign-in/cookies.js';
 import { browserName } from './browser-name.js';
 import type { Guards, SettingsRouter } from './guards.js';
 import { redirectAndConfirm } from './notices.js';
-import { Pager, readListPage, type ListPage } from './list-page.js';
+import { Pager, readListPage } from './list-page.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/sessions';
@@ -23,12 +22,63 @@ export const SIGNED_OUT = '/signed-out';
 /** An id fits the type of its column. */
 const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
 
+const WAYS: Readonly<Record<SignInWay, string>> = {
+  link: 'with a link',
+  provider: 'with your provider',
+  passkey: 'with a passkey',
+};
+
 /** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
 export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(PATH, requireSession, async (ctx) => {
     const { id, developerId } = ctx.state.session;
     const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
-    settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <Sessions sessions={sessions} current={id} />);
+    settingsPage(
+      ctx,
+      { title: 'Sessions', tab: 'sessions' },
+      <>
+        <p>
+          These browsers are signed in to your project. If you do not recognise one, end its session and tell{' '}
+          <Operator />.
+        </p>
+        <Table
+          caption="Sessions"
+          hasCards
+          columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
+          rows={sessions.rows.map(({ id: each, userAgent, signedInAt, way, lastSeenAt }) => [
+            <>
+              {browserName(userAgent)} {each === id && <Badge tone="ok">This browser</Badge>}
+            </>,
+            <span>
+              <RelativeTime at={signedInAt} />
+              {way !== null && `, ${WAYS[way]}`}
+            </span>,
+            <RelativeTime at={lastSeenAt} />,
+            <form method="post" action={`${PATH}/end`}>
+              <input type="hidden" name="session" value={each} />
+              <button
+                class="button button-quiet danger"
+                type="submit"
+                aria-label={`End session ${each}, ${browserName(userAgent)}`}
+              >
+                End
+              </button>
+            </form>,
+          ])}
+        />
+        <Pager path={PATH} page={sessions} />
+        <div class="cluster">
+          {sessions.rows.some((each) => each.id !== id) && (
+            <form method="post" action={`${PATH}/end-others`}>
+              <FormActions label="End all other sessions" tone="danger" />
+            </form>
+          )}
+          <form method="post" action={`${PATH}/end-all`}>
+            <FormActions label="End all sessions, including this one" tone="danger" />
+          </form>
+        </div>
+      </>,
+    );
   });
 
   router.post(`${PATH}/end`, requireSession, async (ctx) => {
@@ -52,63 +102,4 @@ export function addSessions(router: SettingsRouter, { db }: SiteParts, { require
     setCookie(ctx, 'session', undefined);
     redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
   });
-}
-
-const WAYS: Readonly<Record<SignInWay, string>> = {
-  link: 'with a link',
-  provider: 'with your provider',
-  passkey: 'with a passkey',
-};
-
-interface SessionsProps {
-  readonly sessions: ListPage<ListedSession>;
-  /** The id of the session of this request. */
-  readonly current: number;
-}
-
-function Sessions({ sessions, current }: SessionsProps): VNode {
-  return (
-    <>
-      <p>
-        These browsers are signed in to your project. If you do not recognise one, end its session and tell <Operator />
-        .
-      </p>
-      <Table
-        caption="Sessions"
-        hasCards
-        columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
-        rows={sessions.rows.map(({ id, userAgent, signedInAt, way, lastSeenAt }) => [
-          <>
-            {browserName(userAgent)} {id === current && <Badge tone="ok">This browser</Badge>}
-          </>,
-          <span>
-            <RelativeTime at={signedInAt} />
-            {way !== null && `, ${WAYS[way]}`}
-          </span>,
-          <RelativeTime at={lastSeenAt} />,
-          <form method="post" action={`${PATH}/end`}>
-            <input type="hidden" name="session" value={id} />
-            <button
-              class="button button-quiet danger"
-              type="submit"
-              aria-label={`End session ${id}, ${browserName(userAgent)}`}
-            >
-              End
-            </button>
-          </form>,
-        ])}
-      />
-      <Pager path={PATH} page={sessions} />
-      <div class="cluster">
-        {sessions.rows.some(({ id }) => id !== current) && (
-          <form method="post" action={`${PATH}/end-others`}>
-            <FormActions label="End all other sessions" tone="danger" />
-          </form>
-        )}
-        <form method="post" action={`${PATH}/end-all`}>
-          <FormActions label="End all sessions, including this one" tone="danger" />
-        </form>
-      </div>
-    </>
-  );
 }

@@ -8,7 +8,7 @@ import { Notice } from '../../layout/components.js';
 import { ErrorSummary, FormActions } from '../../layout/form-field.js';
 import { FormOnce, hashOfForm, ONCE_FIELD } from '../../delivery/form-once.js';
 import { formatTime, RelativeTime, Time } from '../../layout/values.js';
-import { EXPIRY_FIELDS, ExpiryFields, expiryValues, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
+import { EXPIRY_FIELDS, ExpiryFields, KEEP, readExpiry, type ExpirySubmission } from './expiry-fields.js';
 import { KeyPath, keyPath, KeyReference } from '../key-name.js';
 import { DuplicateLabel, LABEL_FIELDS, LabelField, type LabelSubmission } from './label-field.js';
 
@@ -153,11 +153,6 @@ export function LabelForm({ record: { prefix }, submission, duplicate }: LabelFo
       </form>
     </>
   );
-}
-
-/** @returns the values that the form for an expiry begins with: those of its address, or the present expiry */
-export function presentExpiry({ expiresAt }: KeyRecord, query: URLSearchParams): ExpirySubmission {
-  return { values: expiryValues(query, expiresAt === null ? 'none' : KEEP), errors: {} };
 }
 
 interface ExpiryFormProps extends KeyFormProps {

@@ -1,3 +1,4 @@
+import type { VNode } from 'preact';
 import { listEvents } from '../../../events/events.js';
 import { isKeyPrefix } from '../../../keys/api-key.js';
 import { requireAccepted, setKeyExpiry, setKeyLabel } from '../../../keys/edit-key.js';
@@ -15,16 +16,8 @@ import { keyPath } from '../key-name.js';
 import { readListPage } from '../list-page.js';
 import { redirectAndConfirm } from '../notices.js';
 import { settingsPage } from '../settings-page.js';
-import {
-  ExpiryForm,
-  LabelForm,
-  presentExpiry,
-  readLabel,
-  readNewExpiry,
-  readRoll,
-  RevokeForm,
-  RollForm,
-} from './key-forms.js';
+import { ExpiryForm, LabelForm, readLabel, readNewExpiry, readRoll, RevokeForm, RollForm } from './key-forms.js';
+import { expiryValues, KEEP } from './expiry-fields.js';
 import { KeyPage } from './key-page.js';
 import { KEYS_PATH } from './key-list.js';
 import { findDuplicate } from './label-field.js';
@@ -42,9 +35,9 @@ function trailToList(ctx: SettingsContext): { path: string; label: string } {
   return { path: pageAddress(KEYS_PATH, searchParams), label: searchParams.get('q') ? 'Filtered keys' : 'All keys' };
 }
 
-/** Leads from a form back to the page of its key. */
-function trailTo({ prefix }: KeyRecord): { path: string; label: string } {
-  return { path: keyPath(prefix), label: prefix };
+/** Answers with a form about a key, below the page of the key. */
+function formPage(ctx: SettingsContext, { prefix }: KeyRecord, title: string, form: VNode, status?: number): void {
+  settingsPage(ctx, { title, tab: 'keys', status, trail: { path: keyPath(prefix), label: prefix } }, form);
 }
 
 /** Adds the page of a key, and the forms that roll, revoke and edit it. */
@@ -86,7 +79,7 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
       return;
     }
     const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} />;
-    settingsPage(ctx, { title: `Roll ${record.prefix}`, tab: 'keys', trail: trailTo(record) }, form);
+    formPage(ctx, record, `Roll ${record.prefix}`, form);
   });
 
   router.post(`${path}/roll`, requireRecentSignIn, explainRefusals, async (ctx) => {
@@ -110,11 +103,7 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     }
     const predecessor = await findPredecessor(db, prefix);
     const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
-    settingsPage(
-      ctx,
-      { title: `Revoke ${prefix}`, tab: 'keys', trail: trailTo(record) },
-      <RevokeForm record={record} replaced={replaced} />,
-    );
+    formPage(ctx, record, `Revoke ${prefix}`, <RevokeForm record={record} replaced={replaced} />);
   });
 
   router.post(`${path}/revoke`, notSuspended, explainRefusals, async (ctx) => {
@@ -127,15 +116,14 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     redirectAndConfirm(ctx, keyPath(prefix), wasRevoked ? 'already_revoked' : confirmation);
   });
 
-  const labelPage = (record: KeyRecord) =>
-    ({ title: 'Change the label', tab: 'keys', trail: trailTo(record) }) as const;
+  const changeLabel = 'Change the label';
 
   router.get(`${path}/label`, notSuspended, explainRefusals, async (ctx) => {
     const record = await recordOf(ctx);
     requireAccepted(record);
     const label = queryOf(ctx).get('label')?.slice(0, MAX_LABEL) ?? record.label ?? '';
     const submission = { values: { label, confirmed: '' }, errors: {} };
-    settingsPage(ctx, labelPage(record), <LabelForm record={record} submission={submission} />);
+    formPage(ctx, record, changeLabel, <LabelForm record={record} submission={submission} />);
   });
 
   router.post(`${path}/label`, notSuspended, explainRefusals, async (ctx) => {
@@ -145,12 +133,12 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     const submission = readLabel(ctx);
     const form = { record, submission };
     if (submission.errors.label !== undefined) {
-      settingsPage(ctx, { ...labelPage(record), status: 422 }, <LabelForm {...form} />);
+      formPage(ctx, record, changeLabel, <LabelForm {...form} />, 422);
       return;
     }
     const duplicate = await findDuplicate(db, developerId, submission.values, record);
     if (duplicate !== undefined) {
-      settingsPage(ctx, { ...labelPage(record), status: 409 }, <LabelForm {...form} duplicate={duplicate} />);
+      formPage(ctx, record, changeLabel, <LabelForm {...form} duplicate={duplicate} />, 409);
       return;
     }
     const { label } = submission.values;
@@ -161,14 +149,13 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
   });
 
-  const expiryPage = (record: KeyRecord) =>
-    ({ title: 'Change the expiry', tab: 'keys', trail: trailTo(record) }) as const;
+  const changeExpiry = 'Change the expiry';
 
   router.get(`${path}/expiry`, requireRecentSignIn, explainRefusals, async (ctx) => {
     const record = await recordOf(ctx);
     requireAccepted(record);
-    const form = { record, submission: presentExpiry(record, queryOf(ctx)) };
-    settingsPage(ctx, expiryPage(record), <ExpiryForm {...form} />);
+    const values = expiryValues(queryOf(ctx), record.expiresAt === null ? 'none' : KEEP);
+    formPage(ctx, record, changeExpiry, <ExpiryForm record={record} submission={{ values, errors: {} }} />);
   });
 
   router.post(`${path}/expiry`, requireRecentSignIn, explainRefusals, async (ctx) => {
@@ -177,8 +164,7 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     const { developerId, prefix } = record;
     const change = readNewExpiry(ctx);
     if (change.kind === 'wrong') {
-      const form = <ExpiryForm record={record} submission={change.submission} />;
-      settingsPage(ctx, { ...expiryPage(record), status: 422 }, form);
+      formPage(ctx, record, changeExpiry, <ExpiryForm record={record} submission={change.submission} />, 422);
       return;
     }
     if (change.kind === 'keep' || isChosenAgain(record, change.expires)) {
@@ -189,12 +175,8 @@ export function addOneKey(router: SettingsRouter, { db, site, beginChange }: Sit
     const { before, after } = await setKeyExpiry(db, prefix, change.expires, { kind: 'developer', developerId });
     const isChanged = before.expiresAt !== after.expiresAt;
     const propagation = await endChange(isChanged);
-    if (!isChanged) {
-      redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
-      return;
-    }
-    const isImmediate = propagation === 'immediate';
-    redirectAndConfirm(ctx, keyPath(prefix), isImmediate ? 'expiry_changed' : 'expiry_changed_eventually');
+    const confirmation = propagation === 'immediate' ? 'expiry_changed' : 'expiry_changed_eventually';
+    redirectAndConfirm(ctx, keyPath(prefix), isChanged ? confirmation : 'unchanged');
   });
 }
 

@@ -4,7 +4,7 @@ import { listIdentities, type LinkedIdentity } from '../../../accounts/identitie
 import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import type { Session } from '../../../accounts/sessions.js';
-import { listEvents, type DeveloperEvent } from '../../../events/events.js';
+import { listEvents } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
 import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js';
@@ -48,7 +48,13 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
         </Warnings>
         {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
         {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} />}
-        <Activity events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} />
+        <section>
+          <h2 id="activity">Recent events</h2>
+          <EventTable events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} />
+          <p>
+            <a href="/settings/events">All events</a>
+          </p>
+        </section>
         <Facts
           session={session}
           plans={plans}
@@ -86,18 +92,6 @@ function Numbers({ keys, usage: { today }, plans }: NumbersProps): VNode {
         <Quotas states={plans} />
       </section>
     </>
-  );
-}
-
-function Activity({ events }: { readonly events: readonly DeveloperEvent[] }): VNode {
-  return (
-    <section>
-      <h2 id="activity">Recent events</h2>
-      <EventTable events={events} />
-      <p>
-        <a href="/settings/events">All events</a>
-      </p>
-    </section>
   );
 }
 

@@ -1,26 +1,23 @@
 import { Readable } from 'node:stream';
-import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import {
   readUsageByKey,
   readUsageCsv,
   readUsageOverTime,
   USAGE_RANGES,
-  type KeyTotal,
-  type UsageBucket,
   type UsageRange,
 } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../context.js';
 import { Stat, Table } from '../../layout/components.js';
 import { UserText } from '../../layout/values.js';
 import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
-import { KeyFilter, readKeyChoice, type KeyChoice } from '../key-filter.js';
+import { KeyFilter, readKeyChoice } from '../key-filter.js';
 import { KeyName } from '../key-name.js';
-import { Pager, readListPage, type ListPage } from '../list-page.js';
+import { Pager, readListPage } from '../list-page.js';
 import { settingsPage } from '../settings-page.js';
 import { successRate, sumOf, total } from './counts.js';
 import { COUNT_COLUMNS, countCells, UsageOverTime } from './over-time.js';
-import { Quotas, readPlanStates, type PlanState } from './quotas.js';
+import { Quotas, readPlanStates } from './quotas.js';
 
 const PATH = '/settings/usage';
 
@@ -35,18 +32,86 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
   router.get(PATH, requireSession, async (ctx) => {
     const { developerId } = ctx.state.session;
     const keys = await readKeyChoice(ctx, db);
-    const owner = { developerId, keyPrefix: keys.chosen?.prefix };
+    const key = keys.chosen?.prefix;
+    const owner = { developerId, keyPrefix: key };
     const range = rangeOf(ctx);
+    const buckets = await readUsageOverTime(db, owner, range);
+    const totals = await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice));
+    const counts = sumOf(buckets);
     settingsPage(
       ctx,
       { title: 'Usage', tab: 'usage' },
-      <Usage
-        plans={await readPlanStates(parts, developerId)}
-        keys={keys}
-        range={range}
-        buckets={await readUsageOverTime(db, owner, range)}
-        totals={await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice))}
-      />,
+      <>
+        <section>
+          <h2 id="limits">Limits</h2>
+          <Quotas states={await readPlanStates(parts, developerId)} />
+          <p class="muted small">
+            The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
+          </p>
+        </section>
+        <section>
+          <h2 id="requests">Requests in the last {RANGES[range]}</h2>
+          <div class="toolbar">
+            <nav class="ranges" aria-label="Time range">
+              <ul>
+                {(Object.keys(RANGES) as UsageRange[]).map((each) => (
+                  <li key={each}>
+                    <a
+                      href={addressOf(each, key)}
+                      data-text={RANGES[each]}
+                      aria-current={each === range ? 'true' : undefined}
+                    >
+                      {RANGES[each]}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            <KeyFilter path={PATH} query={{ range }} keys={keys} />
+          </div>
+          {keys.chosen && (
+            <p>
+              Only the key {keys.chosen.label !== null && <UserText text={keys.chosen.label} />}{' '}
+              <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
+            </p>
+          )}
+          <dl class="stats">
+            <Stat name="Requests">{formatCount(total(counts))}</Stat>
+            <Stat name="Success rate">{successRate(counts)}</Stat>
+            <Stat name="Refused">{formatCount(counts.refused)}</Stat>
+            <Stat name="Failed">{formatCount(counts.failed)}</Stat>
+          </dl>
+          {total(counts) === 0 ? (
+            <p class="empty">
+              No requests in the last {RANGES[range]}
+              {key === undefined ? '' : ' with this key'}
+            </p>
+          ) : (
+            <>
+              <UsageOverTime range={range} buckets={buckets} />
+              <h3>By key</h3>
+              <Table
+                caption="Requests by key"
+                columns={['Key', ...COUNT_COLUMNS]}
+                rows={totals.rows.map((row) => [
+                  <KeyName prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
+                  ...countCells(row),
+                ])}
+                totals={['Total', ...countCells(counts)]}
+              />
+              <Pager path={addressOf(range, key)} page={totals} />
+            </>
+          )}
+          <p>
+            <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
+          </p>
+          <p class="muted small">
+            All times are in UTC. Refused requests exceeded a plan limit. Failed requests are errors on our side. Counts
+            are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost
+            database connection can cause counts to be added twice.
+          </p>
+        </section>
+      </>,
     );
   });
 
@@ -73,90 +138,4 @@ function rangeOf({ state }: SettingsContext): UsageRange {
 function addressOf(range: UsageRange, key: string | undefined): string {
   const query = new URLSearchParams({ ...(range !== DEFAULT_RANGE && { range }), ...(key !== undefined && { key }) });
   return query.size === 0 ? PATH : `${PATH}?${query.toString()}`;
-}
-
-interface UsageProps {
-  readonly plans: readonly PlanState[];
-  readonly keys: KeyChoice;
-  readonly range: UsageRange;
-  readonly buckets: readonly UsageBucket[];
-  readonly totals: ListPage<KeyTotal>;
-}
-
-function Usage({ plans, keys, range, buckets, totals }: UsageProps): VNode {
-  const key = keys.chosen?.prefix;
-  const counts = sumOf(buckets);
-  return (
-    <>
-      <section>
-        <h2 id="limits">Limits</h2>
-        <Quotas states={plans} />
-        <p class="muted small">
-          The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
-        </p>
-      </section>
-      <section>
-        <h2 id="requests">Requests in the last {RANGES[range]}</h2>
-        <div class="toolbar">
-          <nav class="ranges" aria-label="Time range">
-            <ul>
-              {(Object.keys(RANGES) as UsageRange[]).map((each) => (
-                <li key={each}>
-                  <a
-                    href={addressOf(each, key)}
-                    data-text={RANGES[each]}
-                    aria-current={each === range ? 'true' : undefined}
-                  >
-                    {RANGES[each]}
-                  </a>
-                </li>
-              ))}
-            </ul>
-          </nav>
-          <KeyFilter path={PATH} query={{ range }} keys={keys} />
-        </div>
-        {keys.chosen && (
-          <p>
-            Only the key {keys.chosen.label !== null && <UserText text={keys.chosen.label} />}{' '}
-            <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
-          </p>
-        )}
-        <dl class="stats">
-          <Stat name="Requests">{formatCount(total(counts))}</Stat>
-          <Stat name="Success rate">{successRate(counts)}</Stat>
-          <Stat name="Refused">{formatCount(counts.refused)}</Stat>
-          <Stat name="Failed">{formatCount(counts.failed)}</Stat>
-        </dl>
-        {total(counts) === 0 ? (
-          <p class="empty">
-            No requests in the last {RANGES[range]}
-            {key === undefined ? '' : ' with this key'}
-          </p>
-        ) : (
-          <>
-            <UsageOverTime range={range} buckets={buckets} />
-            <h3>By key</h3>
-            <Table
-              caption="Requests by key"
-              columns={['Key', ...COUNT_COLUMNS]}
-              rows={totals.rows.map((row) => [
-                <KeyName prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
-                ...countCells(row),
-              ])}
-              totals={['Total', ...countCells(counts)]}
-            />
-            <Pager path={addressOf(range, key)} page={totals} />
-          </>
-        )}
-        <p>
-          <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
-        </p>
-        <p class="muted small">
-          All times are in UTC. Refused requests exceeded a plan limit. Failed requests are errors on our side. Counts
-          are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost
-          database connection can cause counts to be added twice.
-        </p>
-      </section>
-    </>
-  );
 }
