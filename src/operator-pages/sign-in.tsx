@@ -28,7 +28,7 @@ export function addSignIn(
     page(ctx, { title: 'Sign in' }, <SignIn isInterrupted={isInterrupted} />);
   });
 
-  addLinkPage(router, { path: SIGN_IN, action: SIGN_IN, opens: 'the operator pages' });
+  addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages' });
 
   router.post(SIGN_IN, async (ctx) => {
     // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.

@@ -2,7 +2,6 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { Badge, Fact, Notice, Table } from '../../site/layout/components.js';
 import { BothTimes, RelativeTime, Time } from '../../site/layout/values.js';
-import type { ComponentState } from '../../platform/telemetry/health.js';
 import { sumOf } from '../../site/settings/usage/counts.js';
 import { Outcomes, UsageOverTime } from '../../site/settings/usage/over-time.js';
 import type { UsageBucket } from '../../usage/read-usage.js';
@@ -107,8 +106,10 @@ function Components({ components, guides }: ComponentsProps): VNode {
         rows={components.flatMap((component) => {
           const { name, current } = component;
           if (current === undefined) return [];
-          const advice = current.state === 'up' ? 'Nothing' : <Advice component={component} guides={guides} />;
-          return [[name, <State {...current} />, <RelativeTime at={toTime(current.since)} />, advice]];
+          const isUp = current.state === 'up';
+          const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
+          const advice = isUp ? 'Nothing' : <Advice component={component} guides={guides} />;
+          return [[name, state, <RelativeTime at={toTime(current.since)} />, advice]];
         })}
       />
       {unused.length > 0 && (
@@ -125,10 +126,6 @@ function Components({ components, guides }: ComponentsProps): VNode {
       )}
     </section>
   );
-}
-
-function State({ state }: ComponentState): VNode {
-  return state === 'up' ? <Badge tone="ok">Up</Badge> : <Badge tone="danger">Down</Badge>;
 }
 
 function Advice({ component, guides }: { readonly component: Component } & Pick<ComponentsProps, 'guides'>): VNode {

@@ -33,49 +33,6 @@ export function CodeBlock({ label, code, language, isSecret = false }: CodeBlock
   );
 }
 
-interface TabsProps {
-  /** The name of the group of radio buttons, unique in the page. */
-  readonly name: string;
-  /** What is chosen among, for screen readers. */
-  readonly legend: string;
-  /** The choice is remembered under this name, and shared by all groups that have it. */
-  readonly remembered?: string;
-  readonly tabs: readonly { readonly label: string; readonly content: ComponentChildren }[];
-}
-
-/** Up to six alternatives, of which radio buttons show one at a time without a script. */
-export function Tabs({ name, legend, remembered, tabs }: TabsProps): VNode {
-  return (
-    <fieldset class="tabs" data-remember={remembered}>
-      <legend class="visually-hidden">{legend}</legend>
-      {tabs.map(({ label }, index) => (
-        <input
-          key={label}
-          class="tab-input"
-          type="radio"
-          name={name}
-          value={label}
-          id={`${name}-${index}`}
-          checked={index === 0}
-          autocomplete="off"
-        />
-      ))}
-      <div class="tab-labels">
-        {tabs.map(({ label }, index) => (
-          <label key={label} for={`${name}-${index}`}>
-            {label}
-          </label>
-        ))}
-      </div>
-      {tabs.map(({ label, content }) => (
-        <div key={label} class="tab-panel">
-          {content}
-        </div>
-      ))}
-    </fieldset>
-  );
-}
-
 interface TableProps {
   /** What the table shows, in a few words. */
   readonly caption: string;

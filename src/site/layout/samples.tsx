@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import { cached } from '../delivery/cached.js';
 import { highlight } from './code/highlight.js';
 import { programsOf } from './code/programs.js';
-import { CodeBlock, Tabs } from './components.js';
+import { CodeBlock } from './components.js';
 
 interface SampleTabsProps {
   /** Unique in the page. */
@@ -17,21 +17,40 @@ interface SampleTabsProps {
 }
 
 /**
- * A call of the API in each language, of which one is shown. The script shows the language that was chosen last.
+ * A call of the API in each language, of which radio buttons show one at a time without a script. The script shows the language that was chosen last.
  *
  * @example <SampleTabs name="first-call" baseUrl={site.publicUrl()} target="/api/v1/stats" />
  */
 export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps): VNode {
+  const programs = programsOf(baseUrl, target, keyPrefix);
   return (
-    <Tabs
-      name={name}
-      legend="Language"
-      remembered="language"
-      tabs={programsOf(baseUrl, target, keyPrefix).map(({ label, language, caption, code }) => ({
-        label,
-        content: <CodeBlock label={caption} code={code} language={language} />,
-      }))}
-    />
+    <fieldset class="tabs" data-remember="language">
+      <legend class="visually-hidden">Language</legend>
+      {programs.map(({ label }, index) => (
+        <input
+          key={label}
+          class="tab-input"
+          type="radio"
+          name={name}
+          value={label}
+          id={`${name}-${index}`}
+          checked={index === 0}
+          autocomplete="off"
+        />
+      ))}
+      <div class="tab-labels">
+        {programs.map(({ label }, index) => (
+          <label key={label} for={`${name}-${index}`}>
+            {label}
+          </label>
+        ))}
+      </div>
+      {programs.map(({ label, language, caption, code }) => (
+        <div key={label} class="tab-panel">
+          <CodeBlock label={caption} code={code} language={language} />
+        </div>
+      ))}
+    </fieldset>
   );
 }
 

@@ -48,15 +48,6 @@ export interface Operation {
   readonly responses: Readonly<Record<string, OrReference<Response>>>;
 }
 
-interface SecurityScheme {
-  readonly type: string;
-  readonly description?: string;
-  readonly scheme?: string;
-  readonly bearerFormat?: string;
-  readonly in?: string;
-  readonly name?: string;
-}
-
 /** The contract, as the reference shows it. */
 export interface Contract {
   readonly openapi: string;
@@ -70,7 +61,7 @@ export interface Contract {
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
-    readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+    readonly securitySchemes: Readonly<Record<string, Readonly<Partial<Record<string, string>>>>>;
     readonly headers: Readonly<Record<string, Header>>;
     readonly responses: Readonly<Record<string, Response>>;
     readonly schemas: Readonly<Record<string, Schema>>;

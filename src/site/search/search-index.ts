@@ -58,38 +58,31 @@ const HEADING_ALIASES: Readonly<Record<string, readonly string[]>> = {
 /** Parts of the landing page. They are found by the questions of somebody who does not have a key yet. */
 const LANDING_ENTRIES: readonly Entry[] = [
   {
-    group: 'Basics',
     name: 'Get a key',
     aliases: ['get an API key', 'create a key', 'new key', 'sign up', 'register', 'access'],
-    context: 'Home',
     address: '/#key',
     text: 'Every call needs an API key. How to get access, create a key and put it into your environment.',
   },
   {
-    group: 'Basics',
     name: 'Plans and limits',
     aliases: ['plans', 'price', 'prices', 'pricing', 'cost', 'costs', 'free', 'commercial use'],
-    context: 'Home',
     address: '/#plans',
     text: 'Each plan with its requests per minute and per day.',
   },
   {
-    group: 'Basics',
     name: 'Make your first call',
     aliases: ['sample', 'samples', 'example', 'examples', 'quickstart', 'getting started', 'curl', 'hello world'],
-    context: 'Home',
     address: '/#first-call',
     text: 'A whole program in each language: it requests the totals of the catalogue.',
   },
   {
-    group: 'Basics',
     name: 'llms.txt',
     aliases: ['LLM', 'AI', 'language model', 'markdown'],
     context: 'Overview for language models',
     address: '/llms.txt',
     text: 'The documentation as Markdown, for language models.',
   },
-];
+].map((entry) => ({ group: 'Basics', context: 'Home', ...entry }));
 
 /** @returns an entry for each part of the contract and of the guides that has an address */
 export async function listEntries(contract: Contract, guides: readonly Guide[]): Promise<readonly Entry[]> {

@@ -5,10 +5,8 @@ import { FormActions } from '../layout/form-field.js';
 import { page } from '../layout/page.js';
 
 interface LinkPage {
-  /** Where the links lead, before their token. */
+  /** Where the links lead, before their token, and where the form is sent. */
   readonly path: string;
-  /** Where the form is sent. */
-  readonly action: string;
   /** What the link opens. */
   readonly opens: string;
   readonly section?: Section;
@@ -18,7 +16,7 @@ interface LinkPage {
  * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages. It is the same
  * for every token and takes no query.
  */
-export function addLinkPage(router: PageRouter, { path, action, opens, section }: LinkPage): void {
+export function addLinkPage(router: PageRouter, { path, opens, section }: LinkPage): void {
   router.get(`${path}/:token`, (ctx) => {
     // Keeps the token out of the Referer of the files that the page loads.
     ctx.set('Referrer-Policy', 'strict-origin');
@@ -28,7 +26,7 @@ export function addLinkPage(router: PageRouter, { path, action, opens, section }
       { title: 'Sign in', ...(section !== undefined && { section }) },
       <>
         <p>Sign in to {opens} in this browser. This link works only once.</p>
-        <form method="post" action={action}>
+        <form method="post" action={path}>
           <input type="hidden" name="token" value={token} />
           <FormActions label="Sign in" />
         </form>

@@ -24,13 +24,12 @@ interface NewKeyRequest {
 
 /** Reads the form for a new key. @throws PageError 400 for a form that no browser sends */
 export function readNewKey(ctx: PageContext): NewKeyRequest {
-  const { values, errors } = parseNewKey(ctx);
+  const { values, errors: wrong } = parseNewKey(ctx);
   const formHash = hashOfForm(values.form);
   const expiry = readExpiry(values);
-  if ('error' in expiry)
-    return { submission: { values, errors: { ...errors, date: expiry.error } }, details: undefined };
+  const errors = 'error' in expiry ? { ...wrong, date: expiry.error } : wrong;
   const submission = { values, errors };
-  if (Object.keys(errors).length > 0) return { submission, details: undefined };
+  if ('error' in expiry || Object.keys(errors).length > 0) return { submission, details: undefined };
   const { label } = values;
   return {
     submission,
