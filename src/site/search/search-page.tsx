@@ -44,58 +44,41 @@ export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
     const query = wanted.trim().slice(0, MAX_QUERY);
     const groups = query === '' ? [] : (await openSearch())(query);
     const description = 'Search the reference and the guides.';
-    const body = (
-      <SearchPage
-        query={query}
-        groups={groups}
-        isRefused={parameters.has(REFUSED)}
-        // The header of a narrow screen has only the button.
-        hasFocus={parameters.get('q') === ''}
-      />
+    // The header of a narrow screen has only the button.
+    const hasFocus = parameters.get('q') === '';
+    answerPage(
+      ctx,
+      { title: 'Search', section: 'docs', description },
+      <div class="container">
+        <h1>Search</h1>
+        <SearchBox query={query} hasFocus={hasFocus} />
+        <p>{parameters.has(REFUSED) ? KEY_REFUSED : describeResults(query, groups)}</p>
+        <div class="found">
+          {groups.map(({ group, found }) => (
+            <section key={group} aria-label={group}>
+              <h2>{group}</h2>
+              <ul>
+                {found.map((each) => (
+                  <Result key={each.entry.address} {...each} />
+                ))}
+              </ul>
+            </section>
+          ))}
+        </div>
+        {groups.length === 0 && (
+          <p>
+            Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
+          </p>
+        )}
+        <label class="checkbox small muted scripted">
+          <input type="checkbox" data-search-slash checked autocomplete="off" />
+          <span>
+            Press <kbd>/</kbd> on any page to search
+          </span>
+        </label>
+      </div>,
     );
-    answerPage(ctx, { title: 'Search', section: 'docs', description }, body);
   });
-}
-
-interface SearchPageProps {
-  readonly query: string;
-  readonly groups: readonly FoundGroup[];
-  /** Whether somebody searched for a key. */
-  readonly isRefused: boolean;
-  readonly hasFocus: boolean;
-}
-
-function SearchPage({ query, groups, isRefused, hasFocus }: SearchPageProps): VNode {
-  return (
-    <div class="container">
-      <h1>Search</h1>
-      <SearchBox query={query} hasFocus={hasFocus} />
-      <p>{isRefused ? KEY_REFUSED : describeResults(query, groups)}</p>
-      <div class="found">
-        {groups.map(({ group, found }) => (
-          <section key={group} aria-label={group}>
-            <h2>{group}</h2>
-            <ul>
-              {found.map((each) => (
-                <Result key={each.entry.address} {...each} />
-              ))}
-            </ul>
-          </section>
-        ))}
-      </div>
-      {groups.length === 0 && (
-        <p>
-          Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
-        </p>
-      )}
-      <label class="checkbox small muted scripted">
-        <input type="checkbox" data-search-slash checked autocomplete="off" />
-        <span>
-          Press <kbd>/</kbd> on any page to search
-        </span>
-      </label>
-    </div>
-  );
 }
 
 function describeResults(query: string, groups: readonly FoundGroup[]): string {

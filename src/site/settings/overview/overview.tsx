@@ -6,8 +6,8 @@ import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import type { Session } from '../../../accounts/sessions.js';
 import { listEvents } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
-import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
-import { readRecentUsage, type RecentUsage } from '../../../usage/read-usage.js';
+import { listKeysWithHints, readKeySummary } from '../../../keys/key-summary.js';
+import { readRecentUsage } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../context.js';
 import { Fact, Stat } from '../../layout/components.js';
 import { Operator } from '../../layout/operator.js';
@@ -36,6 +36,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
     const hinted = await listKeysWithHints(db, developerId, SHOWN_KEYS + 1);
     const plans = await readPlanStates(parts, developerId);
     const usage = await readRecentUsage(db, developerId);
+    const { today } = usage;
     const isSuspended = session.suspendedAt !== null;
     settingsPage(
       ctx,
@@ -47,7 +48,25 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
           {usageWarnings(usage)}
         </Warnings>
         {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
-        {keys.total > 0 && <Numbers keys={keys} usage={usage} plans={plans} />}
+        {keys.total > 0 && (
+          <>
+            <section>
+              <h2 id="today">Today</h2>
+              <dl class="stats">
+                <Stat name="Active keys">
+                  {formatCount(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
+                </Stat>
+                <Stat name="Requests since 00:00 UTC">{formatCount(total(today))}</Stat>
+                <Stat name="Success rate">{successRate(today)}</Stat>
+                <Stat name="Refused by a limit">{formatCount(today.refused)}</Stat>
+              </dl>
+            </section>
+            <section>
+              <h2 id="limits">Limits</h2>
+              <Quotas states={plans} />
+            </section>
+          </>
+        )}
         <section>
           <h2 id="activity">Recent events</h2>
           <EventTable events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} />
@@ -65,34 +84,6 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
       </>,
     );
   });
-}
-
-interface NumbersProps {
-  readonly keys: KeySummary;
-  readonly usage: RecentUsage;
-  readonly plans: readonly PlanState[];
-}
-
-function Numbers({ keys, usage: { today }, plans }: NumbersProps): VNode {
-  return (
-    <>
-      <section>
-        <h2 id="today">Today</h2>
-        <dl class="stats">
-          <Stat name="Active keys">
-            {formatCount(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
-          </Stat>
-          <Stat name="Requests since 00:00 UTC">{formatCount(total(today))}</Stat>
-          <Stat name="Success rate">{successRate(today)}</Stat>
-          <Stat name="Refused by a limit">{formatCount(today.refused)}</Stat>
-        </dl>
-      </section>
-      <section>
-        <h2 id="limits">Limits</h2>
-        <Quotas states={plans} />
-      </section>
-    </>
-  );
 }
 
 interface FactsProps {
