@@ -30,8 +30,8 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   router.use(receiveForm);
   for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
-  const requireOperator = addSignIn(router, parts);
-  const pages = (router as unknown as OperatorRouter).use(requireOperator);
+  // Whatever is added from here on needs a session.
+  const pages = (router as unknown as OperatorRouter).use(addSignIn(router, parts));
   addStatus(pages, parts);
   addDevelopers(pages, parts);
   addDeveloper(pages, parts);

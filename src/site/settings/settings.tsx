@@ -46,6 +46,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
     );
   });
 
+  // The guards of its routes find the session.
   const settings = router as unknown as SettingsRouter;
   addOverview(settings, parts, guards);
   addKeys(settings, parts, guards);
