@@ -29,11 +29,11 @@ An export of titles also yields the position from which a mirror continues. --st
 "catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
 Distribute copy and state file together.
 
---publish writes a copy that mirrors download and verify: titles with the fields of the feed, people and
-collections, all as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new
-name. The manifest is replaced once all files are complete and on disk; an interrupted run publishes nothing. The newest three copies
-are kept. Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the
-folder at /copies/; any web server or bucket can, too.`;
+--publish writes a copy that mirrors download and verify: titles with the fields of the feed, people and collections, all
+as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new name. The manifest is
+replaced once all files are complete and on disk; an interrupted run publishes nothing. The newest three copies are kept.
+Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the folder at /copies/; any web server or bucket
+can, too.`;
 
 const EXAMPLES = [
   'catalog export --kind titles --state mirror.json \\\n    --base-url https://catalog.example.com > titles.ndjson',
