@@ -39,7 +39,7 @@ describe('sessions', () => {
     const developerId = await world.newDeveloper();
     const token = await start(developerId);
     const { id, signedInAt, ...session } = (await findSession(world.db, token)) ?? assert.fail();
-    assert.ok(id > 0 && Math.abs(Date.now() - Date.parse(signedInAt)) < 60_000);
+    assert.ok(id > 0 && Math.abs(Date.now() - Date.parse(signedInAt)) < 3_600_000);
     assert.deepEqual(session, { developerId, projectName: 'Test project', suspendedAt: null, isRecent: true });
     for (const text of [undefined, '', token.slice(1), `${token}0`, token.toUpperCase(), '0'.repeat(64)]) {
       assert.equal(await findSession(world.db, text), undefined);
