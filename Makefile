@@ -48,13 +48,16 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Create another demo key
 	@exec node .build/cli.js keys create --demo
 
-# The folders of the longest files come first, so that no processor is idle at the end.
+# The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of the
+# bundle; node_modules/.bin/mocha FILE runs one file of the sources.
 test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target with that version of Node.js
 	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
 	@echo '== tests'
-	@exec $(BIN)/mocha --forbid-only --parallel --jobs $(JOBS) \
-	  'test/{package,shared,feed-model,site,cli,outages,sdk}/**/*.test.ts' \
-	  'test/!(package|shared|feed-model|site|cli|outages|sdk)/**/*.test.ts'
+	@node .config/build-tests.mjs
+	@exec $(BIN)/mocha --no-config --require ./.cache/tests/test/support/programs/root-hooks.js \
+	  --reporter test/reporter.cjs --timeout 300000 --forbid-only --parallel --jobs $(JOBS) \
+	  '.cache/tests/test/{package,shared,feed-model,site,cli,outages,sdk}/**/*.test.js' \
+	  '.cache/tests/test/!(package|shared|feed-model|site|cli|outages|sdk)/**/*.test.js'
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
