@@ -8,8 +8,8 @@ MAKEFLAGS += --no-print-directory
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
 BUILT := .build/.built
-# Test files that run in parallel. Four keep two cores busy; with more, tests only take time from each other.
-JOBS := 4
+# Test files that run in parallel. Three keep two cores busy; with more, tests only take time from each other.
+JOBS := 3
 IMAGE := catalog-lookup-service
 # Installed only for their own targets: they would be half of all packages.
 SPECTRAL := @stoplight/spectral-cli@6.16.3 @stoplight/spectral-owasp-ruleset@2.0.1

@@ -19,9 +19,8 @@ const SETTINGS = {
 };
 
 /**
- * Becomes the server. Descriptor 3 is a pipe that closes when this process ends, however it does; then the server stops.
- * A lock file that is still there is stale, since no server answers. PostgreSQL would respect it if another program had
- * its process number now.
+ * Becomes the server. Descriptor 3 is a pipe that closes when this process ends; then the server stops. A lock file that
+ * is still there is stale, since no server answers. PostgreSQL would respect it if another program had its number now.
  */
 const RUN_SERVER = `
 cd "$1" && rm -f postmaster.pid || exit
@@ -95,13 +94,14 @@ async function launch({ programs, cluster, account, logFile, address, settings }
     detached: true,
     ...account,
   });
-  await log.close();
   const pipe = child.stdio[3] as Socket;
   pipe.on('error', () => undefined);
   // Neither keeps this process from ending.
   pipe.unref();
   child.unref();
   const ended = once(child, 'exit').then(() => void pipe.destroy());
+  // Last: a server that cannot start may end before the file is closed.
+  await log.close();
   return {
     ended,
     async stop(signal = 'SIGINT') {

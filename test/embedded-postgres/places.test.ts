@@ -69,7 +69,7 @@ describe('the places of the embedded PostgreSQL', () => {
     const file = join(await temporaryFolder(), 'file');
     await writeFile(file, '');
     const withoutData = await temporaryFolder();
-    await symlink(join(file, 'unmounted'), join(withoutData, 'postgresql'));
+    await symlink(join(withoutData, 'unmounted'), join(withoutData, 'postgresql'));
     for (const dataDir of [join(file, 'data'), file, withoutData]) {
       await assert.rejects(openEmbeddedPostgres({ packageRoot: file, dataDir }), {
         name: 'OperatorError',

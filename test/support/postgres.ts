@@ -55,6 +55,8 @@ const SETTINGS = {
   // Tests kill servers, never the machine.
   fsync: 'off',
   full_page_writes: 'off',
+  // It would start a process for each of the databases in turn.
+  autovacuum: 'off',
 };
 /** Where the folder lies in memory, the log of changes must not fill it. */
 const SETTINGS_IN_MEMORY = { max_wal_size: '128MB' };
