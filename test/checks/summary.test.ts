@@ -16,7 +16,7 @@ const SPECS = {
   'bad.cjs': "it('one', () => {}); it('two', () => { throw new Error('two'); });",
   'hook.cjs': "describe('a suite', () => { before(() => { throw new Error('hook'); }); it('one', () => {}); });",
   'leave.cjs': "it('one', () => {}); it('two', () => process.exit(0));",
-  'nested.cjs': `it('one', () => { require('node:child_process').execSync(${JSON.stringify(`${mocha} good.cjs`)}); });`,
+  'nested.cjs': `it('one', () => { require('node:child_process').execSync(${JSON.stringify(`${mocha} good.cjs`)}); }).timeout(0);`,
 };
 
 /** Recipes of `make test`, each with the last line that it leads to. */
