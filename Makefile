@@ -56,8 +56,8 @@ test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target 
 	@node .config/build-tests.mjs
 	@exec $(BIN)/mocha --no-config --require ./.cache/tests/test/support/programs/root-hooks.js \
 	  --reporter test/reporter.cjs --timeout 300000 --forbid-only --parallel --jobs $(JOBS) \
-	  '.cache/tests/test/{package,shared,feed-model,site,cli,outages,sdk}/**/*.test.js' \
-	  '.cache/tests/test/!(package|shared|feed-model|site|cli|outages|sdk)/**/*.test.js'
+	  '.cache/tests/test/{package,shared,feed-model,pages,commands,outages,sdk}/**/*.test.js' \
+	  '.cache/tests/test/!(package|shared|feed-model|pages|commands|outages|sdk)/**/*.test.js'
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
@@ -93,7 +93,7 @@ lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stal
 	@exec $(BIN)/mocha $(if $(MATCH),--grep '$(MATCH)') 'test/lab/**/*.lab.ts'
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
-	@exec node --import tsx test/site/screenshots.ts
+	@exec node --import tsx test/pages/screenshots.ts
 
 mutants: $(INSTALLED) programs ## Check that tests catch each fault of test/mutants, planted in a copy; MATCH selects some
 	@exec node --import tsx test/mutants/run.ts

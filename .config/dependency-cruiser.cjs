@@ -15,15 +15,22 @@ const levels = [
   { name: 'admission', path: '^src/admission/' },
   { name: 'api', path: '^src/api/' },
   { name: 'http', path: '^src/http/' },
-  { name: 'site', path: '^src/site/' },
+  { name: 'pages-context', path: '^src/pages/parts/context[.]ts$' },
+  { name: 'pages-web', path: '^src/pages/parts/web/' },
+  { name: 'pages-content', path: '^src/pages/parts/content/' },
+  { name: 'pages-frame', path: '^src/pages/parts/frame/' },
+  { name: 'pages-forms', path: '^src/pages/parts/forms/' },
+  { name: 'pages-parts', path: '^src/pages/parts/(keys/|usage/|[^/]+[.]tsx$)' },
+  { name: 'pages', path: '^src/pages/(public|settings|operator)/' },
+  { name: 'site', path: '^src/pages/site[.]ts$' },
   { name: 'app', path: '^src/app[.]ts$' },
-  { name: 'operator-pages', path: '^src/operator-pages/' },
-  { name: 'follower', path: '^src/follower/' },
-  { name: 'mirror', path: '^src/mirror/' },
+  { name: 'client', path: '^src/client/' },
   { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
 ];
 
 const domains = ['keys', 'catalog', 'developers', 'accounts', 'usage', 'notices'];
+
+const pages = ['public', 'settings', 'operator'];
 
 const entryPoint = '^src/cli[.]ts$';
 const packageNamed = (names) => `(^|/node_modules/|^node_modules/)(@types/)?(${names})(/|$)`;
@@ -38,21 +45,21 @@ const upward = levels.slice(0, -1).map((level, index) => ({
   to: { path: levels.slice(index + 1).map(({ path }) => path) },
 }));
 
-const betweenDomains = domains.map((domain) => {
-  const others = domains.filter((other) => other !== domain);
-  return {
-    name: `domain-${domain}-alone`,
+/** One rule for each folder: it imports none of the others beside it. */
+const apart = (kind, folder, names, comment) =>
+  names.map((name) => ({
+    name: `${kind}-${name}-alone`,
     severity: 'error',
-    comment: 'The domains are separate subjects; src/admission and src/api join them.',
-    from: { path: `^src/${domain}/` },
-    to: { path: `^src/(${others.join('|')})/` },
-  };
-});
+    comment,
+    from: { path: `^${folder}${name}/` },
+    to: { path: `^${folder}(${names.filter((other) => other !== name).join('|')})/` },
+  }));
 
 module.exports = {
   forbidden: [
     ...upward,
-    ...betweenDomains,
+    ...apart('domain', 'src/', domains, 'The domains are separate subjects; src/admission and src/api join them.'),
+    ...apart('pages', 'src/pages/', pages, 'What two kinds of pages show stands in src/pages/parts.'),
     {
       name: 'ground-apart',
       severity: 'error',
@@ -61,14 +68,13 @@ module.exports = {
       to: { path: levels[0].path, pathNot: '^src/$1' },
     },
     {
-      name: 'follower-outside',
+      name: 'client-outside',
       severity: 'error',
-      comment:
-        'The follower is a client: it knows the service by its contract and the format of copies alone, as anybody else does.',
-      from: { path: '^src/follower/' },
+      comment: 'The client knows the service by its contract and the format of copies alone, as any other does.',
+      from: { path: '^src/client/' },
       to: {
         path: '^src/',
-        pathNot: '^src/(follower/|copies/|platform/(time|text|files|async)/|(errors|contract)[.]ts$)',
+        pathNot: '^src/(client/|copies/|platform/|(errors|contract)[.]ts$)',
       },
     },
     {
@@ -152,7 +158,7 @@ module.exports = {
       severity: 'error',
       comment: 'cli.ts does not lead to this file.',
       from: { path: entryPoint },
-      to: { path: '^src/', pathNot: [entryPoint, '^src/site/static/'], reachable: false },
+      to: { path: '^src/', pathNot: [entryPoint, '^src/pages/static/'], reachable: false },
     },
   ],
   options: {

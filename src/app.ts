@@ -23,9 +23,9 @@ import type { RequestMetrics } from './http/telemetry/metrics.js';
 import { recordRequests } from './http/telemetry/record-requests.js';
 import type { PublishedFolder } from './copies/published.js';
 import type { UsageCounter } from './usage/usage-counter.js';
-import type { SiteOptions } from './site/context.js';
-import type { Contract } from './site/reference/contract.js';
-import type { createSite } from './site/site.js';
+import type { PublicOptions } from './pages/public/context.js';
+import type { Contract } from './pages/public/reference/contract.js';
+import type { createSite } from './pages/site.js';
 
 export interface AppParts
   extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts, DeadlineParts {
@@ -38,7 +38,7 @@ export interface AppParts
   /** The folder of published copies; undefined for a server that serves none. */
   readonly copies: PublishedFolder | undefined;
   /** Undefined for a server without pages for people. */
-  readonly site: { readonly create: typeof createSite; readonly options: SiteOptions } | undefined;
+  readonly site: { readonly create: typeof createSite; readonly options: PublicOptions } | undefined;
 }
 
 /**

@@ -8,22 +8,22 @@ import { addExamples, HELP_WIDTH } from './output/help.js';
 
 /** The commands. Only the command that the arguments name is loaded: all of them take a third of a second. */
 const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
-  serve: async () => (await import('./serve/serve.js')).registerServe,
-  health: async () => (await import('./serve/health.js')).registerHealth,
-  migrate: async () => (await import('./migrate.js')).registerMigrate,
-  import: async () => (await import('./import/import.js')).registerImport,
-  export: async () => (await import('./export/export.js')).registerExport,
-  follow: async () => (await import('./follow.js')).registerFollow,
-  mirror: async () => (await import('./mirror/mirror.js')).registerMirror,
-  feed: async () => (await import('./feed.js')).registerFeed,
-  plans: async () => (await import('./developers/plans.js')).registerPlans,
+  serve: async () => (await import('./server/serve.js')).registerServe,
+  health: async () => (await import('./server/health.js')).registerHealth,
+  migrate: async () => (await import('./server/migrate.js')).registerMigrate,
+  import: async () => (await import('./catalogue/import.js')).registerImport,
+  export: async () => (await import('./catalogue/export.js')).registerExport,
+  follow: async () => (await import('./mirrors/follow.js')).registerFollow,
+  mirror: async () => (await import('./mirrors/mirror.js')).registerMirror,
+  feed: async () => (await import('./catalogue/feed.js')).registerFeed,
+  plans: async () => (await import('./keys/plans.js')).registerPlans,
   developers: async () => (await import('./developers/developers.js')).registerDevelopers,
-  keys: async () => (await import('./developers/keys.js')).registerKeys,
+  keys: async () => (await import('./keys/keys.js')).registerKeys,
   events: async () => (await import('./developers/events.js')).registerEvents,
-  notices: async () => (await import('./serve/notices.js')).registerNotices,
-  stats: async () => (await import('./stats.js')).registerStats,
+  notices: async () => (await import('./server/notices.js')).registerNotices,
+  stats: async () => (await import('./catalogue/stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
-  operator: async () => (await import('./operator.js')).registerOperator,
+  operator: async () => (await import('./server/operator.js')).registerOperator,
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */

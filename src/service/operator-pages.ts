@@ -1,4 +1,4 @@
 // The operator pages, as one module: a server loads it with the first request for one of them. Most are scraped and never visited.
 
-export { createOperatorPages } from '../operator-pages/operator-pages.js';
-export { readStaticFiles } from '../site/delivery/static-files.js';
+export { createOperatorPages } from '../pages/operator/operator-pages.js';
+export { readStaticFiles } from '../pages/parts/web/static-files.js';

@@ -4,8 +4,8 @@ import { FailedAttempts, type FailurePolicy } from '../limits/failed-attempts.js
 import type { Config } from '../config/settings.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
 import type { RedisLink } from '../platform/redis/link.js';
-import type { SiteOptions } from '../site/context.js';
-import { OIDC_CALLBACK } from '../site/sign-in/oidc.js';
+import type { SiteOptions } from '../pages/parts/context.js';
+import { OIDC_CALLBACK } from '../pages/settings/sign-in/oidc.js';
 
 /** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };

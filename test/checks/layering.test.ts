@@ -35,13 +35,20 @@ const BREACHES: readonly (readonly [rule: string, from: string, to: string, line
   ['upward-from-admission', 'src/admission/admission.ts', 'src/api/getTitle.ts'],
   ['upward-from-api', 'src/api/getTitle.ts', 'src/app.ts', "export const load = () => import('../app.js');"],
   ['upward-from-http', 'src/http/listen.ts', 'src/commands/serve.ts', "export * from '../commands/serve.js';"],
-  ['upward-from-site', 'src/site/site.ts', 'src/app.ts'],
-  ['upward-from-site', 'src/site/site.ts', 'src/operator-pages/operator-pages.ts'],
-  ['upward-from-operator-pages', 'src/operator-pages/operator-pages.ts', 'src/service/create-service.ts'],
+  ['upward-from-pages-context', 'src/pages/parts/context.ts', 'src/pages/parts/web/cached.ts'],
+  ['upward-from-pages-web', 'src/pages/parts/web/cached.ts', 'src/pages/parts/content/values.tsx'],
+  ['upward-from-pages-content', 'src/pages/parts/content/values.tsx', 'src/pages/parts/frame/page.tsx'],
+  ['upward-from-pages-frame', 'src/pages/parts/frame/page.tsx', 'src/pages/parts/forms/form.ts'],
+  ['upward-from-pages-forms', 'src/pages/parts/forms/form.ts', 'src/pages/parts/events.tsx'],
+  ['upward-from-pages-parts', 'src/pages/parts/events.tsx', 'src/pages/settings/settings.tsx'],
+  ['upward-from-pages', 'src/pages/operator/operator-pages.ts', 'src/service/create-service.ts'],
+  ['upward-from-site', 'src/pages/site.ts', 'src/app.ts'],
+  ['pages-public-alone', 'src/pages/public/landing.tsx', 'src/pages/settings/settings.tsx'],
+  ['pages-settings-alone', 'src/pages/settings/settings.tsx', 'src/pages/public/landing.tsx'],
+  ['pages-operator-alone', 'src/pages/operator/operator-pages.ts', 'src/pages/settings/settings.tsx'],
   ['upward-from-app', 'src/app.ts', 'src/service/create-service.ts'],
-  ['upward-from-follower', 'src/follower/follow.ts', 'src/commands/serve.ts'],
-  ['upward-from-mirror', 'src/mirror/mirror.ts', 'src/commands/serve.ts'],
-  ['follower-outside', 'src/follower/follow.ts', 'src/catalog/feed.ts'],
+  ['upward-from-client', 'src/client/follow.ts', 'src/commands/serve.ts'],
+  ['client-outside', 'src/client/follow.ts', 'src/catalog/feed.ts'],
   ['ground-apart', 'src/contract.ts', 'src/errors.ts'],
   ['domain-catalog-alone', 'src/catalog/titles.ts', 'src/keys/keys.ts'],
   ['domain-keys-alone', 'src/keys/keys.ts', 'src/catalog/titles.ts'],
@@ -117,7 +124,7 @@ describe('the layering rules', () => {
 
 /** An import of a file, by its path from the one that imports it. */
 function importOf(from: string, to: string): string {
-  const path = posix.relative(posix.dirname(from), to).replace(/\.ts$/, '.js');
+  const path = posix.relative(posix.dirname(from), to).replace(/\.tsx?$/, '.js');
   return `import '${path.startsWith('.') ? path : `./${path}`}';`;
 }
 

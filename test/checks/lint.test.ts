@@ -37,7 +37,7 @@ const FILES: Readonly<Record<string, readonly [text: string, found: string | und
     'export function f(ctx: { respond: boolean }): void {\n  ctx.respond = false;\n}\n',
     "'respond' is restricted",
   ],
-  'src/site/head.ts': [
+  'src/pages/head.ts': [
     'export function f(res: { writeHead(n: number): void }): void {\n  res.writeHead(1);\n}\n',
     "'writeHead' is restricted",
   ],
@@ -47,7 +47,7 @@ const FILES: Readonly<Record<string, readonly [text: string, found: string | und
     'eslint(max-lines)',
   ],
   'src/http/unused.ts': ['// oxlint-disable-next-line no-empty\nexport const one = 1;\n', 'Unused oxlint-disable'],
-  'src/site/static/page.js': ['document.title = nothing;\n', "'nothing' is not defined"],
+  'src/pages/static/page.js': ['document.title = nothing;\n', "'nothing' is not defined"],
   'test/support/hook.cjs': ['module.exports = nothing;\n', "'nothing' is not defined"],
 };
 

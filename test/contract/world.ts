@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
-import { prepareDemo } from '../../src/commands/demo/demo.js';
+import { prepareDemo } from '../../src/commands/server/demo.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';

@@ -12,7 +12,7 @@ import { runCommand } from '../support/programs/command.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { startRedis } from '../support/redis/redis.js';
 import { send, type Reply } from '../support/request.js';
-import { settingsPages } from '../site/pages.js';
+import { settingsPages } from '../pages/pages.js';
 import { buildLastRelease, type LastRelease } from './last-release.js';
 
 const KEY = /svc_\w{8}_\w{38}/;
@@ -46,7 +46,7 @@ describe('the version before this one', () => {
     serving = { ...environment, DATABASE_URL: url.href, SITE: 'on' };
 
     await runBefore('migrate');
-    const guide = await readFile(join(release.folder, 'src/site/guides/operators/configure.md'), 'utf8');
+    const guide = await readFile(join(release.folder, 'src/pages/public/guides/operators/configure.md'), 'utf8');
     const grants = /```sql\n(create role catalog_server [\s\S]+?)```/.exec(guide)?.[1] ?? assert.fail('no grants');
     await db.raw(grants.replaceAll('catalog_server', ROLE).replace('…', ROLE));
     closers.unshift(() => db.raw(`drop owned by ${ROLE}; drop role ${ROLE}`));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { load } from 'js-yaml';
-import { GUIDES_PATH } from '../../src/site/guides/guide-files.js';
+import { GUIDES_PATH } from '../../src/pages/parts/context.js';
 import { readGuide } from '../support/guides.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { findProgram, PROMTOOL } from '../support/programs/system-program.js';

@@ -8,7 +8,7 @@ import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startReplica } from '../support/postgres/replica.js';
 import { testWorld, type World } from '../support/world.js';
-import { startCopyHost } from '../mirror/publishing.js';
+import { startCopyHost } from '../client/mirror/publishing.js';
 import { sample, SHORT, type PlanSize } from './model/plan.js';
 import { runModel, type Disturbance, type ModelCatalogue, type ModelOptions, type ModelRun } from './model/run.js';
 

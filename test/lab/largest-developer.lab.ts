@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { listKeys } from '../../src/keys/keys.js';
-import { settingsPages } from '../site/pages.js';
+import { settingsPages } from '../pages/pages.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { addHistory, addKeys } from '../support/keys/many-keys.js';
 import { testWorld } from '../support/world.js';

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { boundConcurrency } from '../../src/http/request/concurrency.js';
 import type { Middleware, RequestContext, RequestState } from '../../src/http/request/context.js';
-import { cached } from '../../src/site/delivery/cached.js';
+import { cached } from '../../src/pages/parts/web/cached.js';
 import { eventually } from '../support/eventually.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
-import { serveWithoutDatabase } from '../site/site-alone.js';
+import { serveWithoutDatabase } from '../pages/site-alone.js';
 
 describe('the pages during an outage', () => {
   it('the landing page is served without the database, and says that its numbers are unavailable', async () => {

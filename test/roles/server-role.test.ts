@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import pg from 'pg';
 import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo/demo.js';
+import { prepareDemo } from '../../src/commands/server/demo.js';
 import { createSignInLink } from '../../src/accounts/sign-in-links.js';
 import { listDevelopers } from '../../src/developers/developers.js';
 import { listEvents } from '../../src/events/events.js';
@@ -15,8 +15,8 @@ import { runCommand } from '../support/programs/command.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 import { startReceiver, type Receiver } from '../notices/receiver.js';
-import { FORMS, settingsPages, UNKNOWN } from '../site/pages.js';
-import { Person, startProvider } from '../site/settings/oidc-service.js';
+import { FORMS, settingsPages, UNKNOWN } from '../pages/pages.js';
+import { Person, startProvider } from '../pages/settings/oidc-service.js';
 
 const PREFIX = /svc_\w{8}/;
 const KEY = /svc_\w{47}/;

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../src/commands/demo/demo.js';
+import { prepareDemo } from '../../src/commands/server/demo.js';
 import { startService } from '../support/service.js';
 import { ROOT } from './project.js';
 

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 /** The folder of the checkout. */
 export const ROOT = new URL('../../', import.meta.url);
 
-/** The guides, each for one task: the paths of the files in `src/site/guides`, without `.md`. */
-export const GUIDES = readdirSync(new URL('src/site/guides', ROOT), { encoding: 'utf8', recursive: true })
+/** The guides, each for one task: the paths of the files in `src/pages/public/guides`, without `.md`. */
+export const GUIDES = readdirSync(new URL('src/pages/public/guides', ROOT), { encoding: 'utf8', recursive: true })
   .filter((name) => name.endsWith('.md'))
   .map((name) => name.slice(0, -'.md'.length));
 
@@ -16,7 +16,7 @@ export function readReadme(): Promise<string> {
 
 /** @returns the Markdown of a guide */
 export function readGuide(guide: string): Promise<string> {
-  return readFile(new URL(`src/site/guides/${guide}.md`, ROOT), 'utf8');
+  return readFile(new URL(`src/pages/public/guides/${guide}.md`, ROOT), 'utf8');
 }
 
 /** @returns the title of a guide */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { prepareDemo } from '../../../src/commands/demo/demo.js';
+import { prepareDemo } from '../../../src/commands/server/demo.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { ROOT } from '../../support/guides.js';
 import { addresses } from '../../support/http/addresses.js';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { createClient, PositionRefused } from '../../../src/follower/client.js';
-import { follow, type FollowOptions } from '../../../src/follower/follow.js';
-import { retryPolicy } from '../../../src/follower/retry.js';
+import { createClient, PositionRefused } from '../../../src/client/client.js';
+import { follow, type FollowOptions } from '../../../src/client/follow.js';
+import { retryPolicy } from '../../../src/client/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
 import { eventually } from '../../support/eventually.js';
 import { openTestDatabase } from '../../support/database.js';
-import { requireConsistent, requireEqual } from '../../mirror/equality.js';
+import { requireConsistent, requireEqual } from '../../client/mirror/equality.js';
 import { readCatalogue, toMicros, type Mirror } from './mirror.js';
 
 /** A service and a key for it. */

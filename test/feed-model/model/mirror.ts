@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { fromRfc3339, toRfc3339, type Micros } from '../../../src/platform/time/micros.js';
-import type { ChangesPage } from '../../../src/follower/client.js';
+import type { ChangesPage } from '../../../src/client/client.js';
 
 type Entry = ChangesPage['data'][number];
 

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import type { ChangesPage } from '../../../src/follower/client.js';
+import type { ChangesPage } from '../../../src/client/client.js';
 
 /** Times are in milliseconds since the run began. What takes no time has the same start and end. */
 interface Timed {

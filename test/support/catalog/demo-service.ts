@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { prepareDemo } from '../../../src/commands/demo/demo.js';
+import { prepareDemo } from '../../../src/commands/server/demo.js';
 import { startService, type TestService, type TestServiceOptions } from '../service.js';
 
 const PACKAGE_ROOT = fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, '');

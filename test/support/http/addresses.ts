@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { operationsOf, resolve, type Contract } from '../../../src/site/reference/contract.js';
+import { operationsOf, resolve, type Contract } from '../../../src/pages/public/reference/contract.js';
 import { ROOT } from '../guides.js';
 
 const contract = JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract;

@@ -1,0 +1,167 @@
+import pg from 'pg';
+import { OperatorError } from '../../errors.js';
+import { withTimeout } from '../../platform/async/with-timeout.js';
+import { openConnection, type Connection } from '../../platform/postgres/connection.js';
+import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../../platform/postgres/errors.js';
+import { TITLE_COLUMNS } from './columns.js';
+
+/** Another session has the lock of the schema. */
+export class MirrorLocked extends OperatorError {}
+
+/** The schema and the tables that are there, by their names. */
+type Found = Partial<Record<'schema' | 'state' | 'titles', string | null>>;
+
+/** Limits that a role or a database may have, and which bulk work exceeds. Not every version has each. */
+const UNLIMITED = [
+  'statement_timeout',
+  'idle_in_transaction_session_timeout',
+  'idle_session_timeout',
+  'transaction_timeout',
+];
+
+/** Bound on a connection, in milliseconds. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/** Bound on a query that needs no work, in milliseconds. */
+export const QUERY_TIMEOUT_MS = 10_000;
+
+/** Bound on the wait for another mirror that is ending, in milliseconds. */
+const MIRROR_LOCK_MS = 5_000;
+
+/** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
+export const LOCK_TIMEOUT_MS = 600_000;
+
+/** Bound on the creation of tables, in milliseconds. */
+const CREATE_TIMEOUT_MS = 120_000;
+
+/** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
+const LOCK_CLASS = 0x6d697272;
+
+/** Encodings that hold any title as it is. */
+const ENCODINGS = ['UTF8', 'SQL_ASCII'];
+
+/** Bounds the wait for work that may be silent because the network has lost the connection. Then it closes the session. */
+export function bounded<T>(session: Connection, work: Promise<T>, timeoutMs: number): Promise<T> {
+  return withTimeout(work, timeoutMs, () => {
+    session.destroy();
+    return new DatabaseTimeout("the mirror's database did not answer in time");
+  });
+}
+
+/**
+ * Prepares a session: its settings, the tables, and for a mirror the lock that one mirror at a time has, which the session
+ * keeps.
+ *
+ * @param isMirror - whether to take the lock, and to create tables that are missing
+ * @throws MirrorLocked, OperatorError, DatabaseUnavailable, or the database's error
+ */
+export async function openTables(session: Connection, schema: string, isMirror: boolean): Promise<void> {
+  await bounded(session, setUp(session), QUERY_TIMEOUT_MS);
+  if (isMirror) await lock(session, schema);
+  const found = await bounded(session, find(session, schema), QUERY_TIMEOUT_MS);
+  if (isMirror) await bounded(session, create(session, schema, found), CREATE_TIMEOUT_MS);
+  else if (!found.state) {
+    throw new OperatorError(`The schema ${schema} of this database has no mirror. Create one with "catalog mirror".`);
+  }
+}
+
+async function setUp(session: Connection): Promise<void> {
+  const { rows } = await session.query<{ encoding: string }>(
+    `select current_setting('server_encoding') as encoding, set_config(name, '0', false)
+         from pg_settings where name = any($1)`,
+    [UNLIMITED],
+  );
+  const { encoding = '' } = rows[0] ?? {};
+  if (!ENCODINGS.includes(encoding)) {
+    throw new OperatorError(
+      `The mirror's database has the encoding ${encoding}, which cannot hold every title. Use one with UTF8.`,
+    );
+  }
+  // A policy that hides rows would look like missing ones.
+  await session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}; set row_security = off`);
+  // Ends the work, and with it the lock, of a mirror that is gone. Not every system supports it.
+  await session.query("set client_connection_check_interval = '1s'").catch(() => undefined);
+}
+
+/** @throws MirrorLocked when another mirror writes this schema */
+async function lock(session: Connection, schema: string): Promise<void> {
+  try {
+    await session.query(`set lock_timeout = ${MIRROR_LOCK_MS}`);
+    const locked = session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, schema]);
+    await bounded(session, locked, MIRROR_LOCK_MS + QUERY_TIMEOUT_MS);
+    await session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  } catch (error) {
+    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+    throw new MirrorLocked(`Another mirror is writing to the schema ${schema}. Stop it, or choose another --schema.`);
+  }
+}
+
+/** Looks for the schema and the tables. */
+async function find(session: Connection, schema: string): Promise<Found> {
+  const identifier = pg.escapeIdentifier(schema);
+  const { rows } = await session.query<Required<Found>>(
+    'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
+    [identifier, `${identifier}.state`, `${identifier}.titles`],
+  );
+  return rows[0] ?? {};
+}
+
+/** Creates what is missing, so that a role without the privilege to create can use existing tables. */
+async function create(session: Connection, name: string, { schema, state, titles }: Found): Promise<void> {
+  const identifier = pg.escapeIdentifier(name);
+  if (state) return;
+  if (titles) {
+    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's. Choose another --schema.`);
+  }
+  if (!schema) await session.query(`create schema ${identifier}`);
+  // Several statements in one query are one transaction.
+  await session.query(`
+      create table ${identifier}.titles (${TITLE_COLUMNS});
+      create table ${identifier}.state (
+        singleton boolean primary key default true check (singleton),
+        base_url text not null,
+        position numeric(16, 6) not null,
+        reached numeric(16, 6) not null,
+        copy_position numeric(16, 6) not null,
+        verified_copy timestamptz,
+        verified_at timestamptz,
+        differences bigint
+      );
+      comment on schema ${identifier} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
+}
+
+/** @throws OperatorError for a URL that the driver cannot use; DatabaseUnavailable, the database's error, or the signal's reason */
+export async function connect(databaseUrl: string, applicationName: string, signal: AbortSignal): Promise<Connection> {
+  signal.throwIfAborted();
+  const opening = openConnection({
+    address: databaseUrl,
+    applicationName,
+    acquireTimeoutMs: CONNECT_TIMEOUT_MS,
+    statementTimeoutMs: 0,
+  }).catch((error: unknown) => {
+    if ((error as Error).message.includes('client password must be a string')) {
+      throw new OperatorError(
+        "The mirror's database asks for a password. Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.",
+        { cause: error },
+      );
+    }
+    // A part of the URL that cannot be decoded, or a file that it names and that cannot be read.
+    if (error instanceof URIError || (error as NodeJS.ErrnoException).syscall === 'open') {
+      throw new OperatorError(`The URL of the mirror's database cannot be used: ${(error as Error).message}.`, {
+        cause: error,
+      });
+    }
+    throw error;
+  });
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      reject(signal.reason as Error);
+      void opening.then(
+        (session) => session.destroy(),
+        () => undefined,
+      );
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    void opening.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

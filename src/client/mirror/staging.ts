@@ -1,0 +1,144 @@
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import { from as copyFrom } from 'pg-copy-streams';
+import { fileOf, type Manifest } from '../../copies/manifest.js';
+import type { OnProgress } from '../../platform/process/progress.js';
+import { sqlState } from '../../platform/postgres/errors.js';
+import { OperatorError } from '../../errors.js';
+import type { RetryOptions } from '../retry.js';
+import { CopyUnusable, damaged, type CopySource } from './copy-source.js';
+import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS } from './columns.js';
+import type { MirrorStore, SavedState } from './store.js';
+
+/** The titles that a mirror is compared with wait in this table of the session. */
+export const STAGING = 'pg_temp.staged';
+
+/** In what way a row of a mirror differs from the staged one. */
+export const FAULTS = ['missing', 'changed', 'stamp', 'extra'] as const;
+
+/** What is no fault: one side is further in the feed. */
+type Lead = 'newer' | 'ahead';
+
+/** How many rows differ in each way. */
+export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | Lead, number>>;
+
+/** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete, repeated or too long. */
+const INVALID_DATA = /^(?:2[23]|54000)/;
+
+/** Creates an empty staging table. */
+export async function createStaging({ session }: MirrorStore): Promise<void> {
+  await session.query(
+    `drop table if exists ${STAGING}, pg_temp.lines; create temporary table staged (${TITLE_COLUMNS})`,
+  );
+}
+
+/**
+ * Loads the titles of a copy into the staging table of the session, and requires that they are what the manifest says.
+ *
+ * @throws CopyUnusable when they are not; as CopySource.readTitles() does; DatabaseUnavailable
+ */
+export async function stageCopy(
+  store: MirrorStore,
+  manifest: Manifest,
+  source: CopySource,
+  retry: RetryOptions,
+  onProgress: OnProgress = () => undefined,
+): Promise<void> {
+  const { session } = store;
+  const { name, bytes: total, rows: expected } = fileOf(manifest, 'titles');
+  const failed = new AbortController();
+  async function* compressed(): AsyncGenerator<Buffer> {
+    let bytes = 0;
+    const untilThen = { ...retry, signal: AbortSignal.any([retry.signal, failed.signal]) };
+    for await (const piece of source.readTitles(manifest, untilThen)) {
+      yield piece;
+      bytes += piece.length;
+      onProgress({ phase: 'reading', rows: Math.floor((expected * bytes) / total), bytes, total });
+    }
+  }
+  try {
+    await createStaging(store);
+    await session.query('create temporary table lines (line json)');
+    // As they were written: see copyAsNdjson().
+    const copy = copyFrom(`copy pg_temp.lines from stdin (format csv, quote e'\\x01', delimiter e'\\x02')`);
+    // The download may wait for its host.
+    const stored = session.query(copy).once('error', () => failed.abort());
+    await pipeline(compressed, createGunzip(), stored);
+    onProgress({ phase: 'writing', rows: expected, bytes: total, total: undefined });
+    const { rowCount } = await session.query(
+      `insert into ${STAGING} select entry.* from pg_temp.lines, json_to_record(line) as entry(${ENTRY})`,
+    );
+    if (rowCount !== expected) {
+      throw new CopyUnusable(
+        `The file ${name} of the published copy has ${rowCount ?? 0} rows, and the manifest says ${expected}.`,
+      );
+    }
+    await session.query('drop table pg_temp.lines');
+  } catch (error) {
+    if (error instanceof OperatorError) throw error;
+    const { message, code } = error as NodeJS.ErrnoException;
+    if (code?.startsWith('Z_')) throw damaged(name, message);
+    if (INVALID_DATA.test(sqlState(error))) {
+      throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
+    }
+    throw session.explain(error);
+  }
+}
+
+/**
+ * Finds the rows that differ from the staged ones, in a transaction: a table of the session keeps them until its end.
+ *
+ * @param copied - the position of the staged rows, in seconds. Without it, every row that differs is a fault
+ * @param position - that of the mirror: staged rows with later stamps are still ahead of it
+ * @param reached - its furthest one: its rows with stamps between `copied` and this are newer than the staged ones
+ */
+export async function findDifferences(
+  { session, schema }: MirrorStore,
+  copied?: number,
+  { position, reached }: Partial<Pick<SavedState, 'position' | 'reached'>> = {},
+): Promise<RowCounts> {
+  // A collation of the owner's may take different texts for equal.
+  const content = (table: string): string =>
+    CONTENT.map((name) => `${table}.${name}${TEXTS.includes(name) ? ' collate "C"' : ''}`).join(', ');
+  const time = (seconds = Infinity): string =>
+    seconds === Infinity
+      ? "'infinity'"
+      : `timestamptz 'epoch' + ${Math.round(seconds * 1e6)} * interval '1 microsecond'`;
+  // Autovacuum, which also analyzes, does not see temporary tables.
+  await session.query(
+    `analyze ${STAGING};
+     create temporary table differences on commit drop as
+     select svc_id, case
+              when t.updated_at > ${time(copied)} and t.updated_at <= ${time(reached)}
+                and coalesce(s.updated_at < t.updated_at, true) then 'newer'
+              when s.updated_at > ${time(position)} and coalesce(t.updated_at < s.updated_at, true) then 'ahead'
+              when t.updated_at is null then 'missing'
+              when s.updated_at is null then 'extra'
+              when s.updated_at = t.updated_at then 'changed'
+              else 'stamp'
+            end as difference
+       from ${STAGING} s full join ${schema}.titles t using (svc_id)
+      where (${content('s')}) is distinct from (${content('t')});
+     analyze pg_temp.differences`,
+  );
+  const { rows } = await session.query<{ difference: keyof RowCounts; rows: number }>(
+    'select difference, count(*) as rows from pg_temp.differences group by difference',
+  );
+  const counts = { missing: 0, changed: 0, stamp: 0, extra: 0, newer: 0, ahead: 0 };
+  for (const { difference, rows: count } of rows) counts[difference] = count;
+  return counts;
+}
+
+/** Corrects the faults among the differences that {@link findDifferences} has found in this transaction. */
+export async function correctFaults({ session, schema }: MirrorStore): Promise<void> {
+  const content = CONTENT.join(', ');
+  await session.query(
+    `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
+     update ${schema}.titles t set (${content}) = (${CONTENT.map((name) => `s.${name}`).join(', ')})
+       from ${STAGING} s join pg_temp.differences d using (svc_id)
+      where s.svc_id = t.svc_id and d.difference in ('changed', 'stamp');
+     insert into ${schema}.titles (svc_id, ${content})
+     select svc_id, ${content} from ${STAGING} s join pg_temp.differences d using (svc_id)
+      where d.difference = 'missing' order by svc_id`,
+  );
+}

@@ -1,0 +1,230 @@
+import pg from 'pg';
+import { OperatorError } from '../../errors.js';
+import type { ChangesPage } from '../client.js';
+import type { Connection } from '../../platform/postgres/connection.js';
+import { CONTENT, ENTRY } from './columns.js';
+import { bounded, connect, LOCK_TIMEOUT_MS, openTables, QUERY_TIMEOUT_MS } from './session.js';
+
+/** A title as the feed has it. */
+export type Entry = ChangesPage['data'][number];
+
+export interface StoreOptions {
+  /** The database of the mirror. */
+  readonly databaseUrl: string;
+  /** The schema of its tables. */
+  readonly schema: string;
+}
+
+/** Which service a mirror is of, and how far it is. Positions are in seconds. */
+export interface SavedState {
+  readonly baseUrl: string;
+  /** Where it follows the feed from. */
+  readonly position: number;
+  /** The furthest position, which is later than `position` after a repair. */
+  readonly reached: number;
+  /** The position of what it has loaded: from there, it has followed the feed. */
+  readonly copyPosition: number;
+  /** The last comparison with a copy, and how many rows differed. */
+  readonly verified: { readonly copyOf: string; readonly at: number; readonly differences: number } | undefined;
+}
+
+/** Another session has changed the position, as a repair does. */
+export class PositionMoved extends OperatorError {}
+
+/** Bounds on a small change and on its lock, in milliseconds. A repair in another session may hold that. */
+const CHANGE_TIMEOUT_MS = 120_000;
+const CHANGE_LOCK_MS = 100_000;
+
+/**
+ * The tables of a mirror, in one session of its database. Rows and position change together, in one transaction. When
+ * the signal is aborted, the session is closed at once, which undoes what is not committed.
+ */
+export class MirrorStore {
+  /** As SQL. */
+  readonly schema: string;
+
+  private constructor(
+    readonly session: Connection,
+    name: string,
+    private readonly signal: AbortSignal,
+  ) {
+    this.schema = pg.escapeIdentifier(name);
+    signal.addEventListener('abort', this.close, { once: true });
+  }
+
+  /**
+   * Opens the tables, and creates them where they are missing.
+   *
+   * @param isMirror - takes the lock that one mirror at a time has; the session keeps it
+   * @throws MirrorLocked, OperatorError, DatabaseUnavailable, the database's error, or the signal's reason
+   */
+  static async open(
+    { databaseUrl, schema }: StoreOptions,
+    isMirror: boolean,
+    signal: AbortSignal,
+  ): Promise<MirrorStore> {
+    const session = await connect(databaseUrl, isMirror ? 'catalog mirror' : 'catalog mirror verify', signal);
+    const store = new MirrorStore(session, schema, signal);
+    try {
+      await openTables(session, schema, isMirror);
+      return store;
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  }
+
+  /** @returns undefined before the first copy is complete @throws DatabaseUnavailable, or the database's error */
+  async readState(): Promise<SavedState | undefined> {
+    const { rows } = await bounded(
+      this.session,
+      this.session.query<Record<string, string | null>>(
+        `select base_url, position, reached, copy_position, verified_copy, verified_at, differences from ${this.schema}.state`,
+      ),
+      QUERY_TIMEOUT_MS,
+    );
+    const [row] = rows;
+    if (row === undefined) return undefined;
+    return {
+      baseUrl: row.base_url ?? '',
+      position: Number(row.position),
+      reached: Number(row.reached),
+      copyPosition: Number(row.copy_position),
+      verified: row.verified_copy
+        ? {
+            copyOf: new Date(row.verified_copy).toISOString(),
+            at: Date.parse(row.verified_at ?? ''),
+            differences: Number(row.differences),
+          }
+        : undefined,
+    };
+  }
+
+  /**
+   * Commits the entries of a page and the position after it.
+   *
+   * @param from - the position that the page was read from, in seconds
+   * @param position - the position after it, in seconds
+   * @throws PositionMoved, DatabaseUnavailable, or the database's error
+   */
+  async savePage(entries: readonly Entry[], from: number, position: number): Promise<void> {
+    const save = async (): Promise<void> => {
+      if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
+      const { rowCount } = await this.session.query(
+        `update ${this.schema}.state set position = $2, reached = greatest(reached, $2) where position = $1`,
+        [from.toFixed(6), position.toFixed(6)],
+      );
+      if (rowCount === 0) throw new PositionMoved("The mirror's position was changed.");
+    };
+    await this.#changeQuickly(save);
+  }
+
+  /** Requires that the mirror is still at a position, in seconds. @throws as savePage() does */
+  async requirePosition(position: number): Promise<void> {
+    const saved = await this.readState();
+    if (saved?.position.toFixed(6) !== position.toFixed(6))
+      throw new PositionMoved("The mirror's position was changed.");
+  }
+
+  /**
+   * Records that the mirror is what was loaded, within a transaction: nothing is known of comparisons any more.
+   *
+   * @param position - of what was loaded, in seconds
+   */
+  async recordLoad(baseUrl: string, position: number): Promise<void> {
+    await this.session.query(
+      `insert into ${this.schema}.state (base_url, position, reached, copy_position) values ($1, $2, $2, $2)
+       on conflict (singleton) do update
+          set (base_url, position, reached, copy_position) = (excluded.base_url, $2, $2, $2),
+              (verified_copy, verified_at, differences) = (null, null, null)`,
+      [baseUrl, position.toFixed(6)],
+    );
+  }
+
+  /**
+   * Records a repair by a copy, within a transaction.
+   *
+   * @param copyOf - when the copy was created
+   * @param from - the position to follow the feed from, in seconds, unless the mirror is not as far
+   */
+  async recordRepair(copyOf: string, from: number): Promise<void> {
+    await this.session.query(
+      `update ${this.schema}.state
+          set position = least(position, $1), (verified_copy, verified_at, differences) = ($2, now(), 0)`,
+      [from.toFixed(6), copyOf],
+    );
+  }
+
+  /**
+   * Records the result of a comparison with a copy.
+   *
+   * @param compared - the state of the mirror that was compared
+   * @returns false if the mirror was loaded, repaired or compared since: the result may no longer be about it
+   * @throws DatabaseUnavailable, or the database's error
+   */
+  async saveVerification(
+    copyOf: string,
+    { copyPosition, verified }: SavedState,
+    differences: number,
+  ): Promise<boolean> {
+    const save = (): Promise<pg.QueryResult> =>
+      this.session.query(
+        `update ${this.schema}.state set (verified_copy, verified_at, differences) = ($1, now(), $3)
+          where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5`,
+        [copyOf, copyPosition.toFixed(6), differences, verified?.copyOf, verified?.differences],
+      );
+    const { rowCount } = await this.#changeQuickly(save);
+    return rowCount === 1;
+  }
+
+  /** Runs a small change. Its lock is not waited for as long as that of a load, which would cost more to repeat. */
+  #changeQuickly<T>(work: () => Promise<T>): Promise<T> {
+    return bounded(this.session, this.transaction('write', work, CHANGE_LOCK_MS), CHANGE_TIMEOUT_MS);
+  }
+
+  /**
+   * Runs work in a transaction: one that sees a single moment, or one that writes. Writing transactions take turns, so
+   * none meets rows that another has locked.
+   *
+   * @throws the error of the work, after a rollback
+   */
+  async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
+    try {
+      await this.session.query(
+        mode === 'read'
+          ? 'begin isolation level repeatable read'
+          : `begin isolation level read committed; set local lock_timeout = ${lockTimeoutMs};
+             lock table ${this.schema}.state in share row exclusive mode`,
+      );
+      const result = await work();
+      await this.session.query('commit');
+      return result;
+    } catch (error) {
+      // Also after a lost connection, where it fails.
+      await this.session.query('rollback').catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Closes the session, which ends its transaction and releases its lock. */
+  readonly close = (): void => {
+    this.signal.removeEventListener('abort', this.close);
+    this.session.destroy();
+  };
+
+  /**
+   * Writes entries into a table with the columns of the titles, in place of earlier ones of the same titles.
+   *
+   * @throws the database's error
+   */
+  async upsert(table: string, entries: readonly Entry[]): Promise<void> {
+    const content = CONTENT.join(', ');
+    await this.session.query(
+      `insert into ${table} (svc_id, ${content})
+       select distinct on (svc_id) svc_id, ${content} from json_to_recordset($1) as entry(${ENTRY})
+        order by svc_id, updated_at desc
+       on conflict (svc_id) do update set (${content}) = (${CONTENT.map((name) => `excluded.${name}`).join(', ')})`,
+      [JSON.stringify(entries)],
+    );
+  }
+}

@@ -1,0 +1,129 @@
+import { exportCatalogue, type ExportResult } from '../../catalog/export/export.js';
+import type { Kind } from '../../catalog/columns.js';
+import { toSeconds } from '../../platform/time/micros.js';
+import { OperatorError, UsageError } from '../../errors.js';
+import { parseBaseUrl, showPosition } from '../../client/client.js';
+import { syncFile, writeText } from '../../client/lines.js';
+import { openState, type FollowerState } from '../../client/state.js';
+import { formatCount } from '../../platform/text/count.js';
+import { kindOption } from '../arguments.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { publish } from './publish.js';
+
+interface ExportFlags {
+  readonly kind?: Kind;
+  readonly state?: string;
+  readonly publish?: string;
+  readonly baseUrl?: string;
+  readonly json?: boolean;
+}
+
+const NOTES = `Writes NDJSON with the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and
+available_in_library for titles, in the order of the feed; svc_id and name for people and collections, sorted by svc_id.
+The rows are a consistent snapshot of the catalogue; writers are not blocked. Read access to the tables is enough. All
+messages go to standard error. The exit code is 0 only if every row was written.
+
+An export of titles also yields the position from which a mirror continues. --state writes it to a new state file for
+"catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
+Distribute copy and state file together.
+
+--publish writes a copy that mirrors download and verify: titles with the fields of the feed, people and collections, all
+as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new name. The manifest is
+replaced once all files are complete and on disk; an interrupted run publishes nothing. The newest three copies are kept.
+Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the folder at /copies/; any web server or bucket
+can, too.`;
+
+const EXAMPLES = [
+  'catalog export --kind titles --state mirror.json \\\n    --base-url https://catalog.example.com > titles.ndjson',
+  'catalog export --kind people | gzip > people.ndjson.gz',
+  'catalog export --publish /srv/copies \\\n    --base-url https://catalog.example.com',
+];
+
+const INCOMPLETE = 'What was written is not a complete copy.';
+
+export const registerExport: RegisterCommand = (program, context) => {
+  addNotes(addJsonCommand(program, 'export', ...EXAMPLES), NOTES)
+    .description('Write titles, people or collections to standard output, or publish a complete copy for mirrors.')
+    .addOption(kindOption('what to write'))
+    .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
+    .option('--publish <folder>', 'publish a copy of titles, people and collections into this folder')
+    .option('--base-url <url>', 'with --state or --publish, the service to follow: the URL before /api/v1')
+    .action((flags: ExportFlags) => run(flags, context));
+};
+
+async function run({ publish: folder, ...flags }: ExportFlags, context: CommandContext): Promise<void> {
+  const { kind, state, baseUrl, json } = flags;
+  if (folder === undefined) {
+    if (kind === undefined) {
+      throw new UsageError('Add --kind titles, people or collections, or --publish with the folder to publish into.');
+    }
+    return exportRows(kind, flags, context);
+  }
+  if (kind !== undefined || state !== undefined) {
+    throw new UsageError('--publish writes all kinds and has a position of its own: leave out --kind and --state.');
+  }
+  return publish(folder, { baseUrl, json }, context);
+}
+
+async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContext): Promise<void> {
+  const state = await openNewState(kind, flags);
+  try {
+    const { rows, position } = await writeRows(kind, context);
+    const since = position === undefined ? undefined : toSeconds(position);
+    if (since !== undefined) await state?.save(since);
+    const document = { kind, rows, ...(since !== undefined && { followFrom: since }) };
+    const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
+    report(context.stderr, flags.json, document, `${kind}: ${formatCount(rows)} rows written${from}`);
+  } finally {
+    await state?.close();
+  }
+}
+
+/**
+ * Writes all rows to standard output. Resolves when they have left the process; if it is a file, when they are on the disk.
+ *
+ * @throws the database's error, or OperatorError when the rows cannot be written or the signal is aborted
+ */
+async function writeRows(kind: Kind, { signal, stdout, withDatabase }: CommandContext): Promise<ExportResult> {
+  let failure: unknown;
+  const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const piece of text) await writeText(stdout, piece, signal).catch(fail);
+    if (stdout.fd !== undefined) await syncFile(stdout.fd).catch(fail);
+  };
+  const fail = (error: unknown): never => {
+    failure = error;
+    throw error;
+  };
+  try {
+    return await withDatabase((db) => exportCatalogue(db, { kind, write, signal }), {
+      bulk: true,
+      mayBeReadOnly: true,
+    });
+  } catch (error) {
+    // A failure of standard output also interrupts the program, which would hide the reason.
+    if (failure !== undefined && failure !== signal.reason) {
+      const { message } = failure as Error;
+      throw new OperatorError(`Cannot write to standard output: ${message}. ${INCOMPLETE}`, { cause: failure });
+    }
+    if (!signal.aborted || error instanceof OperatorError) throw error;
+    throw new OperatorError(`Interrupted. ${INCOMPLETE}`, { cause: error });
+  }
+}
+
+/** Opens the new state file, if one is wanted. A copy takes long, so an obstacle must show before it. */
+async function openNewState(kind: Kind, { state: file, baseUrl }: ExportFlags): Promise<FollowerState | undefined> {
+  if (file === undefined) {
+    if (baseUrl !== undefined) throw new UsageError('--base-url requires --state or --publish.');
+    return undefined;
+  }
+  if (kind !== 'titles') throw new UsageError(`--state requires --kind titles: ${kind} have no feed to follow.`);
+  if (baseUrl === undefined) throw new UsageError('--state requires --base-url, the service to follow.');
+  const state = await openState(file, parseBaseUrl(baseUrl));
+  if (state.since === undefined) return state;
+  await state.close();
+  throw new OperatorError(
+    `${file} already exists. Overwriting it would reset the mirror that uses it. Choose another path, or delete it.`,
+  );
+}

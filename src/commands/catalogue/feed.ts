@@ -1,0 +1,73 @@
+import type { Command } from 'commander';
+import { addAbortSignal } from 'node:stream';
+import { restartFeed } from '../../catalog/restart.js';
+import { OperatorError } from '../../errors.js';
+import { readLine } from '../../platform/text/read-line.js';
+import { fromSeconds, MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../../platform/time/micros.js';
+import { position } from '../arguments.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { addNotes } from '../output/help.js';
+import { makeChange } from '../make-change.js';
+import { addJsonCommand, report } from '../output/report.js';
+
+/** How far ahead of the clock the feed may begin without a warning, in microseconds. */
+const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
+
+const NOTES = `Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
+may then have entries that no longer exist, which the feed cannot announce. After this command, every server answers
+earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
+
+The feed restarts a minute after the database's clock or the last change's timestamp, whichever is later. If the lost
+database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest "since" in
+the servers' logs.
+
+This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;
+
+interface RestartFlags {
+  readonly after?: number;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+export const registerFeed: RegisterCommand = (program, context) => {
+  const { stdout } = context;
+  const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
+  const restart = addJsonCommand(
+    feed,
+    'restart',
+    'catalog feed restart',
+    'catalog feed restart --yes --after 1795218005.123456',
+  );
+  addNotes(restart, NOTES)
+    .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
+    .option('--after <seconds>', 'also restart later than this position: Unix time in seconds', position)
+    .option('--yes', 'restart without asking')
+    .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
+      if (!yes) await confirm(context, command);
+      // Keys are older too, and servers may still be connected to the lost database.
+      const latest = after === undefined ? undefined : fromSeconds(after);
+      const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
+      const { start, clock } = result;
+      const lines = [
+        `The feed now begins at ${toSeconds(start)} (${toRfc3339(start)}). Mirrors with an earlier position are refused and need a fresh copy.`,
+      ];
+      if (start - clock > NOTABLY_AHEAD) {
+        const seconds = (start - clock) / MICROS_PER_SECOND;
+        lines.push(
+          `This is ${seconds} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future.`,
+        );
+      }
+      report(stdout, json, { beginning: toSeconds(start), clock: toSeconds(clock) }, lines.join('\n'));
+    });
+};
+
+/** Asks whether to restart the feed. @throws OperatorError for any answer but yes */
+async function confirm({ stdin, stderr, signal }: CommandContext, command: Command): Promise<void> {
+  if (!stdin.isTTY) command.error("error: required option '--yes' not specified: every mirror will need a fresh copy");
+  stderr.write('Every mirror will need a fresh copy. Restart the feed? [y/N] ');
+  const answer = await readLine(addAbortSignal(signal, stdin)).catch(() => {
+    stderr.write('\n');
+    return '';
+  });
+  if (!/^y(?:es)?$/i.test(answer)) throw new OperatorError('Not confirmed. The feed is unchanged.');
+}

@@ -1,0 +1,122 @@
+import { Option, type Command } from 'commander';
+import { findDeveloper } from '../../developers/developers.js';
+import type { Expiry } from '../../keys/expiry.js';
+import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
+import { revokeKey } from '../../keys/revoke.js';
+import { rollKey } from '../../keys/roll-key.js';
+import { expiryOrNever, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
+import type { RegisterCommand } from '../context.js';
+import { makeChange, UNCACHED } from '../make-change.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+import { shortTime, table } from '../output/table.js';
+import { registerKeyEdits } from './edit-keys.js';
+import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
+import { KEY_COLUMNS, keyDocument } from './key-document.js';
+
+interface CreateOptions {
+  developer?: number;
+  plan?: string;
+  label?: string;
+  expires?: Expiry | 'never';
+  demo?: boolean;
+  json?: boolean;
+}
+
+/** `catalog keys create|list|roll|revoke`, and what {@link registerKeyEdits} adds */
+export const registerKeys: RegisterCommand = (program, context) => {
+  const { stdin, stdout, stderr, withDatabase } = context;
+  const keys = program.command('keys').description('Manage API keys.');
+
+  addJsonCommand(
+    keys,
+    'create',
+    'catalog keys create --developer 1 --plan free --label production',
+    'catalog keys create --developer 1 --plan free --expires 90d',
+  )
+    .description('Create a key and print it once. Only its hash is stored.')
+    .option('--developer <id>', 'id of the developer who owns the key; required without --demo', positiveInteger)
+    .option('--plan <plan>', 'plan that sets its limits; required without --demo', planId)
+    .option('--label <text>', 'label for your own reference, such as the environment that uses the key', toLabel)
+    .option('--expires <when>', 'expiry: a duration such as 90d, a date or time in UTC, or never', expiryOrNever)
+    .addOption(
+      new Option(
+        '--demo',
+        'create a key for the demo developer; cannot be combined with --developer, --plan, --label or --expires',
+      ).conflicts(['developer', 'plan', 'label', 'expires']),
+    )
+    .action(async ({ developer, plan, label, demo, json, ...options }: CreateOptions, command: Command) => {
+      const expires = options.expires === 'never' ? undefined : options.expires;
+      if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
+      if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
+      const { result: created } = await makeChange(
+        context,
+        async (db) =>
+          developer === undefined
+            ? (await import('../server/demo.js')).createDemoKey(db)
+            : createKey(db, { developerId: developer, planId: plan, label, expires }),
+        UNCACHED,
+      );
+      if (created.isSuspended) {
+        const { developerId: id } = created;
+        stderr.write(
+          `catalog: Developer ${id} is suspended: the key is rejected until "${context.command} developers reinstate ${id}".\n`,
+        );
+      }
+      const end = created.expiresAt === null ? '' : `; it expires at ${shortTime(created.expiresAt) ?? ''}`;
+      const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
+      const lines = `${what} The key is shown only once; keep it safe:\n  ${created.key}`;
+      report(stdout, json, newKeyDocument(created), lines);
+    });
+
+  addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
+    .description('List keys, each identified by its prefix.')
+    .option('--developer <id>', 'keys of one developer only', positiveInteger)
+    .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
+      const rows = await withDatabase(async (db) => {
+        if (developer !== undefined) await findDeveloper(db, developer);
+        return listKeys(db, developer);
+      });
+      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS, stdout));
+    });
+
+  addNotes(
+    addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h'),
+    'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.',
+  )
+    .description('Replace a key and print its successor once. The old key keeps working until the overlap ends.')
+    .argument('<prefix>', PREFIX_HELP)
+    .requiredOption(
+      '--overlap <duration>',
+      'how long the old key keeps working: now, or a duration such as 24h',
+      toOverlap,
+    )
+    .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
+      const prefix = readPrefix(argument, command);
+      const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
+      const { successor, predecessor } = result;
+      const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
+      const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
+      const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
+      report(stdout, json, document, `${lines}\n  ${successor.key}`);
+    });
+
+  addJsonCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
+    .description('Revoke a key permanently. It is refused from the next request.')
+    .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
+    .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+      const which = await readPrefixOrKey(argument, stdin, command);
+      // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
+      const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
+      const line = record.wasRevoked
+        ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
+        : `Revoked ${record.prefix}. It is refused ${applies}, permanently.`;
+      report(stdout, json, keyDocument(record), line);
+    });
+
+  registerKeyEdits(keys, context);
+};
+
+function newKeyDocument(created: CreatedKey): object {
+  return { key: created.key, ...keyDocument(created) };
+}

@@ -1,0 +1,46 @@
+import { createOperatorLink, operatorLinkUrl, LINK_LIFETIME_MINUTES } from '../../accounts/sign-in-links.js';
+import type { Config } from '../../config/settings.js';
+import { OperatorError } from '../../errors.js';
+import { urlOf } from '../../http/connection/server.js';
+import type { RegisterCommand } from '../context.js';
+import { makeChange, UNCACHED } from '../make-change.js';
+import { addNotes } from '../output/help.js';
+import { addJsonCommand, report } from '../output/report.js';
+
+const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
+and keep that command running:
+
+  ssh -L 9464:127.0.0.1:9464 HOST`;
+
+/** `catalog operator sign-in-link` */
+export const registerOperator: RegisterCommand = (program, context) => {
+  const { stdout, config } = context;
+  const operator = program.command('operator').description('Open the operator pages.');
+
+  addNotes(addJsonCommand(operator, 'sign-in-link', 'catalog operator sign-in-link'), NOTES)
+    .description(
+      `Print a link that signs you in to the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`,
+    )
+    .action(async ({ json }: { json?: boolean }) => {
+      const origin = originOf(config());
+      const { result: token } = await makeChange(context, createOperatorLink, UNCACHED);
+      const url = operatorLinkUrl(origin, token);
+      const what = `Sign-in link for the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
+      report(stdout, json, { url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`);
+    });
+};
+
+/** @returns the origin of the operator pages @throws OperatorError if servers have none, or choose the port themselves */
+function originOf({ metricsAddress, operatorPages }: Config): string {
+  if (metricsAddress === undefined) {
+    throw new OperatorError(
+      'There are no operator pages: METRICS_ADDRESS is off. Set it to an address, such as :9464.',
+    );
+  }
+  if (!operatorPages) throw new OperatorError('There are no operator pages: OPERATOR_PAGES is off.');
+  const { host, port } = metricsAddress;
+  if (port === 0) {
+    throw new OperatorError('Set METRICS_ADDRESS to a fixed port: with port 0 the server chooses its own.');
+  }
+  return urlOf(host, port);
+}

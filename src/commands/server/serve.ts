@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { SETTINGS } from '../../config/settings.js';
+import type { OperatorError } from '../../errors.js';
+import type { ServiceOptions } from '../../service/create-service.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
+import { addExamples, addItems, addNotes } from '../output/help.js';
+import type { Demo } from './demo.js';
+import { openServerLog } from '../../service/server-log.js';
+
+interface ServeFlags {
+  migrate?: boolean;
+  demo?: boolean;
+}
+
+export const registerServe: RegisterCommand = (program, context) => {
+  const serve = addItems(
+    program.command('serve'),
+    'Settings, read from environment variables (defaults in parentheses):',
+    Object.values(SETTINGS).map((setting) => [setting.name, `${setting.description} (${setting.default})`]),
+  );
+  const secrets = Object.values(SETTINGS).flatMap(({ name, isSecret }) => (isSecret ? [`${name}_FILE`] : []));
+  addNotes(serve, `Secrets can also be in files: ${secrets.join(', ')} take the path of a file with the value.`);
+  addExamples(serve, ['PORT=9000 catalog serve'])
+    .description('Run the HTTP server until SIGINT or SIGTERM.')
+    .option('--migrate', "bring the schema of DATABASE_URL's database up to date first")
+    .option('--demo', 'fill an empty catalogue with the demo data, and create a demo developer and key')
+    .action((flags: ServeFlags) => run(flags, context));
+};
+
+async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
+  const { drains, packageRoot, nodeVersion } = context;
+  const config = context.config();
+  const serverLog = await openServerLog(context);
+  const { log, droppedLines } = serverLog;
+  const databaseLost = new AbortController();
+  const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);
+  let prepared: Demo | undefined;
+  const prepare: ServiceOptions['prepare'] = async ({ db }) => {
+    if (!demo) return;
+    const { prepareDemo } = await import('./demo.js');
+    prepared = await prepareDemo(db, packageRoot);
+  };
+  try {
+    const { createService } = await import('../../service/create-service.js');
+    const service = await createService({
+      config,
+      log,
+      droppedLines,
+      packageRoot,
+      nodeVersion,
+      migrate,
+      prepare,
+      site: config.site ? await import('../../service/site.js') : undefined,
+      loadOperatorPages: config.operatorPages ? () => import('../../service/operator-pages.js') : undefined,
+      onDatabaseLost: (reason: OperatorError) => databaseLost.abort(reason),
+    });
+    const isTooSoon = ending.aborted;
+    const { url, metricsUrl, applied } = service;
+    log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
+    if (prepared) {
+      const { welcome } = await import('./demo.js');
+      serverLog.write(`${welcome(url, config, prepared)}\n`);
+    }
+    if (!ending.aborted) await once(ending, 'abort');
+    // A signal that arrived before the server listened needs no drain.
+    await service.stop(!isTooSoon && drains());
+  } catch (error) {
+    if (!ending.aborted) {
+      await serverLog.close().catch(() => undefined);
+      throw error;
+    }
+    log.info({ err: error }, 'stopped before it could serve');
+  }
+  await serverLog.close();
+  databaseLost.signal.throwIfAborted();
+}

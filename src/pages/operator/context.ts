@@ -1,0 +1,49 @@
+import type Router from '@koa/router';
+import type Koa from 'koa';
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import type { EndChange } from '../../admission/invalidate-callers.js';
+import type { Config } from '../../config/settings.js';
+import type { FailedAddresses } from '../../limits/failed-addresses.js';
+import type { RedisLink } from '../../platform/redis/link.js';
+import type { Health } from '../../platform/telemetry/health.js';
+import { GUIDES_PATH, type PageState, type StaticFiles } from '../parts/context.js';
+import type { OperatorSession } from './sessions.js';
+
+/** The parts that the operator pages are made from. */
+export interface OperatorParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly files: StaticFiles;
+  /** The primary, by a pool of these pages' own: no query of an operator takes a connection from a request. */
+  readonly db: Knex;
+  /** Undefined for a service without one. */
+  readonly redis: RedisLink | undefined;
+  /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
+  readonly beginChange: () => EndChange;
+  /** Which components are up. */
+  readonly health: Health;
+  /** The version of the service. */
+  readonly version: string;
+  readonly nodeVersion: string;
+  /** The addresses whose keys failed. */
+  readonly failedAddresses: FailedAddresses;
+  /** The origin of the operator pages. Known once the server listens. */
+  readonly url: () => string;
+  /** The origin of the public pages. */
+  readonly publicUrl: () => string;
+}
+
+/** @returns the address of the guides; undefined where this service has no public pages */
+export function guidesUrl({ config, publicUrl }: Pick<OperatorParts, 'config' | 'publicUrl'>): string | undefined {
+  return config.site ? publicUrl() + GUIDES_PATH : undefined;
+}
+
+/** The state of a request behind sign-in. */
+type OperatorState = PageState & { readonly session: OperatorSession };
+
+/** The context of a request behind sign-in. */
+export type OperatorContext = Koa.ParameterizedContext<OperatorState>;
+
+/** A router of pages behind sign-in. */
+export type OperatorRouter = Router<OperatorState>;

@@ -1,0 +1,171 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../../accounts/sign-in-links.js';
+import {
+  reinstateDeveloper,
+  setDeveloperPlan,
+  suspendDeveloper,
+  type Developer,
+} from '../../../developers/developers.js';
+import { setPlanOfKeys } from '../../../keys/edit-key.js';
+import { listPlans, type Plan } from '../../../limits/plans.js';
+import { formParser } from '../../parts/forms/form.js';
+import { CodeBlock, Notice } from '../../parts/content/components.js';
+import { Field, FormActions } from '../../parts/forms/form-field.js';
+import { UserText } from '../../parts/content/values.js';
+import { applies } from '../../../admission/invalidate-callers.js';
+import { performAct, redirectAndConfirm } from '../acts.js';
+import type { OperatorParts, OperatorRouter } from '../context.js';
+import { operatorPage } from '../layout.js';
+import { developerOf, developerPath, trailTo } from './developer.js';
+import { DEVELOPERS } from './developers.js';
+
+const parsePlan = formParser({
+  plan: { schema: { pattern: '^[a-z][a-z0-9_-]{0,31}$' } },
+  keys: { schema: { enum: ['', 'on'] } },
+});
+
+/** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
+export function addDeveloperActs(router: OperatorRouter, parts: OperatorParts): void {
+  const { db, publicUrl } = parts;
+  const path = `${DEVELOPERS}/:id`;
+
+  router.post(`${path}/sign-in-link`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const act = { act: 'create_sign_in_link', developer: developer.id };
+    const change = performAct(
+      ctx,
+      parts,
+      act,
+      (change) => createSignInLink(change, developer.id),
+      () => false,
+    );
+    const url = signInLinkUrl(publicUrl(), (await change).result);
+    operatorPage(
+      ctx,
+      { title: 'Sign-in link created', tab: 'developers', trail: trailTo(developer) },
+      <>
+        <Notice tone="warning" role="status">
+          <strong>Send this link to the developer in private.</strong> It signs in whoever opens it first, once, within{' '}
+          {LINK_LIFETIME_MINUTES} minutes. It is not shown again.
+        </Notice>
+        <div data-secret>
+          <CodeBlock label="Sign-in link" code={url} isSecret />
+        </div>
+      </>,
+    );
+  });
+
+  router.get(`${path}/plan`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    operatorPage(
+      ctx,
+      { title: 'Change the plan', tab: 'developers', trail: trailTo(developer) },
+      <PlanForm developer={developer} plans={await listPlans(db)} />,
+    );
+  });
+
+  router.post(`${path}/plan`, async (ctx) => {
+    const { id } = await developerOf(ctx, db);
+    const { plan, keys } = parsePlan(ctx).values;
+    const movesKeys = keys === 'on';
+    const { result: moved, propagation } = await performAct(
+      ctx,
+      parts,
+      { act: movesKeys ? 'set_plan_and_move_keys' : 'set_plan', developer: id },
+      (change) =>
+        change.transaction(async (transaction) => {
+          await setDeveloperPlan(transaction, id, plan);
+          return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
+        }),
+      (count) => count > 0,
+    );
+    const outcome =
+      moved > 0 ? ` ${moved === 1 ? 'One key' : `${moved} keys`} moved to it ${applies(propagation)}.` : '';
+    redirectAndConfirm(
+      ctx,
+      developerPath(id),
+      <>
+        New keys are on plan <code>{plan}</code>.{outcome}
+      </>,
+    );
+  });
+
+  for (const { name, verb, act, explanation, tone, confirm } of STATE_CHANGES) {
+    router.get(`${path}/${name}`, async (ctx) => {
+      const developer = await developerOf(ctx, db);
+      const { id, projectName } = developer;
+      operatorPage(
+        ctx,
+        { title: `${verb} the developer`, tab: 'developers', trail: trailTo(developer) },
+        <>
+          <p>{explanation(<UserText text={projectName} />)}</p>
+          <form class="form" method="post" action={`${developerPath(id)}/${name}`}>
+            <FormActions label={`${verb} developer`} tone={tone} cancel={developerPath(id)} />
+          </form>
+        </>,
+      );
+    });
+
+    router.post(`${path}/${name}`, async (ctx) => {
+      const { id } = await developerOf(ctx, db);
+      const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, (change) => act(change, id));
+      redirectAndConfirm(ctx, developerPath(id), `${confirm} ${applies(propagation)}.`);
+    });
+  }
+}
+
+/** What changes whether a developer's keys are accepted. */
+const STATE_CHANGES = [
+  {
+    name: 'suspend',
+    verb: 'Suspend',
+    act: suspendDeveloper,
+    explanation: (project: VNode) => (
+      <>
+        All keys of {project} will be refused with 401 until you reinstate the developer. They can still sign in to
+        their settings, but not change anything there.
+      </>
+    ),
+    tone: 'danger',
+    confirm: 'The developer is suspended. Their keys are refused',
+  },
+  {
+    name: 'reinstate',
+    verb: 'Reinstate',
+    act: reinstateDeveloper,
+    explanation: (project: VNode) => (
+      <>The keys of {project} will be accepted again, except revoked and expired ones.</>
+    ),
+    tone: 'primary',
+    confirm: 'The developer is reinstated. Their keys are accepted',
+  },
+] as const;
+
+function PlanForm({ developer, plans }: { readonly developer: Developer; readonly plans: readonly Plan[] }): VNode {
+  const { id, planId, projectName } = developer;
+  return (
+    <>
+      <p>
+        Keys that <UserText text={projectName} /> creates from now on get this plan.
+      </p>
+      <form class="form" method="post" action={`${developerPath(id)}/plan`}>
+        <Field
+          id="plan"
+          name="plan"
+          label="Plan"
+          value={planId}
+          options={plans.map(({ id: value, name, requestsPerMinute, requestsPerDay }) => ({
+            value,
+            label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
+          }))}
+        />
+        <label class="checkbox">
+          <input type="checkbox" name="keys" value="on" autocomplete="off" />
+          <span>Move the developer’s active keys to this plan too</span>
+        </label>
+        <FormActions label="Save plan" cancel={developerPath(id)} />
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,229 @@
+import type { Knex } from 'knex';
+import type { VNode } from 'preact';
+import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
+import { listPasskeys, type Passkey } from '../../../accounts/passkeys.js';
+import { listSessions, type ListedSession } from '../../../accounts/sessions.js';
+import { findDeveloper, type Developer } from '../../../developers/developers.js';
+import { listEvents } from '../../../events/events.js';
+import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
+import { listKeysOf } from '../../../keys/keys.js';
+import { Badge, Fact, Table } from '../../parts/content/components.js';
+import { isolated, RelativeTime, Time, UserText } from '../../parts/content/values.js';
+import { browserName } from '../../parts/content/browser-name.js';
+import { EventTable } from '../../parts/events.js';
+import { KeyStateText } from '../../parts/keys/key-state.js';
+import { KeyName } from '../../parts/keys/key-name.js';
+import { Pager, readListPage, type ListPage } from '../../parts/forms/list-page.js';
+import { Outcomes } from '../../parts/usage/over-time.js';
+import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
+import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
+import { operatorKeyPath, operatorPage } from '../layout.js';
+import { PageError } from '../../parts/frame/error-page.js';
+import { DEVELOPERS, SHOWN_DAYS } from './developers.js';
+
+/** Sessions and events that the page of a developer shows. */
+const SHOWN = 10;
+
+/** An id fits the type of its column. */
+const ID = /^[1-9]\d{0,8}$/;
+
+/** @returns the address of the page of a developer */
+export function developerPath(id: number): string {
+  return `${DEVELOPERS}/${id}`;
+}
+
+/** Finds the developer whom the path of a request names. @throws PageError 404 */
+export async function developerOf(ctx: OperatorContext, db: Knex): Promise<Developer> {
+  const { id = '' } = ctx.params as { id?: string };
+  if (!ID.test(id)) throw new PageError(404, 'Not found', 'There is no such developer.');
+  return findDeveloper(db, Number(id));
+}
+
+/** Leads from a page about a developer back to the developer's own. */
+export function trailTo({ id, projectName }: Developer): { path: string; label: string } {
+  return { path: developerPath(id), label: isolated(projectName) };
+}
+
+/** Adds the page of a developer, and the list of their events. */
+export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): void {
+  router.get(`${DEVELOPERS}/:id`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const { id: developerId, projectName } = developer;
+    const [usage] = await readUsageByDeveloper(db, { days: SHOWN_DAYS, developerId });
+    operatorPage(
+      ctx,
+      { title: isolated(projectName), tab: 'developers', trail: { path: DEVELOPERS, label: 'All developers' } },
+      <>
+        <Facts
+          developer={developer}
+          identities={await listIdentities(db, developerId)}
+          passkeys={await listPasskeys(db, developerId)}
+        />
+        <Acts developer={developer} />
+        {usage !== undefined && (
+          <section>
+            <h2 id="usage">Requests in the last {SHOWN_DAYS} days</h2>
+            <Outcomes counts={usage} />
+          </section>
+        )}
+        <Keys keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice))} developer={developer} />
+        <Sessions sessions={await listSessions(db, developerId, { limit: SHOWN, offset: 0 })} />
+        <section>
+          <h2 id="events">Latest events</h2>
+          <EventTable events={await listEvents(db, { developerId, limit: SHOWN })} developer="Developer" />
+          <p>
+            <a href={`${developerPath(developerId)}/events`}>All events</a>
+          </p>
+        </section>
+      </>,
+    );
+  });
+
+  router.get(`${DEVELOPERS}/:id/events`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId: developer.id, ...slice }));
+    operatorPage(
+      ctx,
+      { title: 'Events', tab: 'developers', trail: trailTo(developer) },
+      <>
+        <EventTable events={events.rows} developer="Developer" />
+        <Pager path={`${developerPath(developer.id)}/events`} page={events} />
+      </>,
+    );
+  });
+}
+
+interface FactsProps {
+  readonly developer: Developer;
+  readonly identities: readonly LinkedIdentity[];
+  readonly passkeys: readonly Passkey[];
+}
+
+function Facts({ developer, identities, passkeys }: FactsProps): VNode {
+  const { id, suspendedAt, planId, createdAt, attributionRequired } = developer;
+  return (
+    <dl class="facts">
+      <Fact name="Developer ID">{id}</Fact>
+      <Fact name="State">
+        {suspendedAt === null ? (
+          <Badge tone="ok">Active</Badge>
+        ) : (
+          <>
+            <Badge tone="danger">Suspended</Badge> <RelativeTime at={suspendedAt} />
+          </>
+        )}
+      </Fact>
+      <Fact name="Plan of new keys">
+        <code>{planId}</code>
+        <a class="fact-change" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
+          Change
+        </a>
+      </Fact>
+      <Fact name="Created">
+        <Time at={createdAt} />
+      </Fact>
+      <Fact name="Attribution">{attributionRequired ? 'Required' : 'Not required'}</Fact>
+      <Fact name="Identities">
+        {identities.length === 0
+          ? 'None'
+          : identities.map(({ issuer, subject }) => (
+              <div key={`${issuer} ${subject}`}>
+                <code>
+                  <UserText text={subject} />
+                </code>{' '}
+                <span class="muted">at {issuer}</span>
+              </div>
+            ))}
+      </Fact>
+      <Fact name="Passkeys">
+        {passkeys.length === 0
+          ? 'None'
+          : passkeys.map(({ id: passkey, name }, index) => (
+              <span key={passkey}>
+                {index > 0 && ', '}
+                <UserText text={name} />
+              </span>
+            ))}
+      </Fact>
+    </dl>
+  );
+}
+
+/** What an operator can do with a developer. */
+function Acts({ developer: { id, suspendedAt } }: { readonly developer: Developer }): VNode {
+  const path = developerPath(id);
+  return (
+    <div class="cluster">
+      <form method="post" action={`${path}/sign-in-link`}>
+        <button class="button" type="submit">
+          Create a sign-in link
+        </button>
+      </form>
+      {suspendedAt === null ? (
+        <a class="button button-danger" href={`${path}/suspend`}>
+          Suspend
+        </a>
+      ) : (
+        <a class="button" href={`${path}/reinstate`}>
+          Reinstate
+        </a>
+      )}
+    </div>
+  );
+}
+
+function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonly developer: Developer }): VNode {
+  return (
+    <section>
+      <h2 id="keys">Keys</h2>
+      {keys.rows.length === 0 ? (
+        <p class="empty">No keys</p>
+      ) : (
+        <Table
+          caption="Keys"
+          hasCards
+          columns={['Key', 'State', 'Plan', 'Last used', 'Expires', { label: 'Actions', actions: true }]}
+          rows={keys.rows.map((record) => [
+            <KeyName prefix={record.prefix} label={record.label} />,
+            <KeyStateText record={record} isSuspended={developer.suspendedAt !== null} />,
+            <code>{record.planId}</code>,
+            <RelativeTime at={record.lastUsedAt} />,
+            <RelativeTime at={record.expiresAt} />,
+            isAccepted(record) ? (
+              <a
+                class="button button-quiet danger"
+                href={`${operatorKeyPath(record.prefix)}/revoke`}
+                aria-label={`Revoke ${record.prefix}`}
+              >
+                Revoke
+              </a>
+            ) : null,
+          ])}
+        />
+      )}
+      <Pager path={developerPath(developer.id)} page={keys} />
+    </section>
+  );
+}
+
+function Sessions({ sessions }: { readonly sessions: readonly ListedSession[] }): VNode {
+  return (
+    <section>
+      <h2 id="sessions">Sessions</h2>
+      {sessions.length === 0 ? (
+        <p class="empty">No sessions</p>
+      ) : (
+        <Table
+          caption="Sessions"
+          hasCards
+          columns={['Browser', 'Signed in', 'Last seen']}
+          rows={sessions.map(({ userAgent, signedInAt, lastSeenAt }) => [
+            browserName(userAgent),
+            <RelativeTime at={signedInAt} />,
+            <RelativeTime at={lastSeenAt} />,
+          ])}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,141 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
+import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
+import { formParser, type Submission } from '../../parts/forms/form.js';
+import { queryOf } from '../../parts/web/page-address.js';
+import { Badge, Table } from '../../parts/content/components.js';
+import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
+import { FormOnce } from '../../parts/forms/form-once.js';
+import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
+import { UserText } from '../../parts/content/values.js';
+import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
+import { once, performAct } from '../acts.js';
+import type { OperatorParts, OperatorRouter } from '../context.js';
+import { operatorPage } from '../layout.js';
+
+/** Where the developers are listed. */
+export const DEVELOPERS = '/developers';
+
+/** Days whose requests are added up. */
+export const SHOWN_DAYS = 30;
+
+const parseNew = formParser({
+  ...PROJECT_NAME_FIELD,
+  attribution: { schema: { enum: ['', 'on'] } },
+});
+
+type NewDeveloper = Submission<'project_name' | 'attribution'>;
+
+/** Adds the list of developers, and the form that creates one. */
+export function addDevelopers(router: OperatorRouter, parts: OperatorParts): void {
+  router.get(DEVELOPERS, async (ctx) => {
+    const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
+    if (search === undefined) return;
+    const developers = await readListPage(ctx, (slice) =>
+      readUsageByDeveloper(parts.db, { days: SHOWN_DAYS, ...(search !== '' && { search }), ...slice }),
+    );
+    operatorPage(
+      ctx,
+      { title: 'Developers', tab: 'developers' },
+      <>
+        <div class="toolbar">
+          <p>
+            <a class="button button-primary" href={`${DEVELOPERS}/new`}>
+              Create a developer
+            </a>
+          </p>
+          <ListSearch
+            path={DEVELOPERS}
+            search={search}
+            label="Filter by ID, name or key prefix"
+            maxLength={MAX_PROJECT_NAME}
+          />
+        </div>
+        {developers.rows.length === 0 ? (
+          <p class="empty">{search === '' ? 'There are no developers yet' : 'No developer matches'}</p>
+        ) : (
+          <Table
+            caption={`Developers by requests in ${SHOWN_DAYS} days`}
+            hasCards
+            columns={[
+              'Developer',
+              { label: `Requests in ${SHOWN_DAYS} days`, numeric: true },
+              { label: 'Served', numeric: true },
+              { label: 'Refused', numeric: true },
+              { label: 'Failed', numeric: true },
+            ]}
+            rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
+              <span class="developer-name">
+                <a href={`${DEVELOPERS}/${developerId}`}>
+                  <UserText text={projectName} />
+                </a>{' '}
+                <span class="muted small">ID {developerId}</span>{' '}
+                {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
+              </span>,
+              formatCount(served + refused + failed),
+              formatCount(served),
+              formatCount(refused),
+              formatCount(failed),
+            ])}
+          />
+        )}
+        <Pager path={DEVELOPERS} search={search} page={developers} />
+      </>,
+    );
+  });
+
+  const newPage = {
+    title: 'Create a developer',
+    tab: 'developers',
+    trail: { path: DEVELOPERS, label: 'All developers' },
+  } as const;
+
+  router.get(`${DEVELOPERS}/new`, (ctx) => {
+    const values = { project_name: queryOf(ctx).get('project_name') ?? '', attribution: '' };
+    operatorPage(ctx, newPage, <NewDeveloperForm submission={{ values, errors: {} }} />);
+  });
+
+  router.post(`${DEVELOPERS}/new`, async (ctx) => {
+    const submission = parseNew(ctx);
+    const { values, errors } = submission;
+    if (errors.project_name !== undefined) {
+      operatorPage(ctx, { ...newPage, status: 422 }, <NewDeveloperForm submission={submission} />);
+      return;
+    }
+    await once(ctx, async () => {
+      const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
+      const { result } = await performAct(
+        ctx,
+        parts,
+        { act: 'create_developer' },
+        (db) => createDeveloper(db, details),
+        () => false,
+      );
+      return `${DEVELOPERS}/${result.id}`;
+    });
+  });
+}
+
+function NewDeveloperForm({ submission: { values, errors } }: { readonly submission: NewDeveloper }): VNode {
+  return (
+    <>
+      <ErrorSummary errors={[{ id: 'project-name', message: errors.project_name }]} />
+      <p>A developer has keys and limits of their own. Next, send them a sign-in link, or create a key yourself.</p>
+      <FormOnce action={`${DEVELOPERS}/new`}>
+        <ProjectName submission={{ values, errors }} hint="The developer sees it, also in responses from /api/v1/me." />
+        <label class="checkbox">
+          <input
+            type="checkbox"
+            name="attribution"
+            value="on"
+            checked={values.attribution === 'on'}
+            autocomplete="off"
+          />
+          <span>The project must credit the catalogue where it shows its data</span>
+        </label>
+        <FormActions label="Create developer" cancel={DEVELOPERS} />
+      </FormOnce>
+    </>
+  );
+}

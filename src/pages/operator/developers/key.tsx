@@ -1,0 +1,95 @@
+import type { Knex } from 'knex';
+import { findDeveloper } from '../../../developers/developers.js';
+import { listEvents } from '../../../events/events.js';
+import { isKeyPrefix } from '../../../keys/api-key.js';
+import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
+import { findKey } from '../../../keys/keys.js';
+import { revokeKey } from '../../../keys/revoke.js';
+import { Fact } from '../../parts/content/components.js';
+import { PageError } from '../../parts/frame/error-page.js';
+import { UserText } from '../../parts/content/values.js';
+import { EventTable } from '../../parts/events.js';
+import { KeyFacts } from '../../parts/keys/key-facts.js';
+import { RevokeForm } from '../../parts/keys/revoke-form.js';
+import { Pager, readListPage } from '../../parts/forms/list-page.js';
+import { seeOther } from '../../parts/web/return-to.js';
+import { applies } from '../../../admission/invalidate-callers.js';
+import { performAct, redirectAndConfirm } from '../acts.js';
+import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
+import { operatorKeyPath, operatorPage } from '../layout.js';
+import { developerPath, trailTo } from './developer.js';
+
+/** Finds the key that the path of a request names. @throws PageError 404 */
+async function keyOf(ctx: OperatorContext, db: Knex): Promise<KeyRecord> {
+  const { prefix = '' } = ctx.params as { prefix?: string };
+  const key = isKeyPrefix(prefix) ? await findKey(db, prefix) : undefined;
+  if (key === undefined) throw new PageError(404, 'Not found', 'No key has this prefix.');
+  return key;
+}
+
+/** Adds the page of a key of any developer, and the form that revokes it. */
+export function addKey(router: OperatorRouter, parts: OperatorParts): void {
+  const { db } = parts;
+
+  router.get('/keys/:prefix', async (ctx) => {
+    const key = await keyOf(ctx, db);
+    const { prefix, developerId } = key;
+    const developer = await findDeveloper(db, developerId);
+    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
+    operatorPage(
+      ctx,
+      { title: prefix, tab: 'developers', trail: trailTo(developer) },
+      <>
+        <KeyFacts record={key} isSuspended={developer.suspendedAt !== null}>
+          <Fact name="Developer">
+            <a href={developerPath(developerId)}>
+              <UserText text={developer.projectName} />
+            </a>
+          </Fact>
+        </KeyFacts>
+        {isAccepted(key) && (
+          <p>
+            <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
+              Revoke key
+            </a>
+          </p>
+        )}
+        <section>
+          <h2 id="events">Events</h2>
+          <EventTable events={events.rows} developer="Developer" isOfOneKey />
+          <Pager path={operatorKeyPath(prefix)} page={events} />
+        </section>
+      </>,
+    );
+  });
+
+  router.get('/keys/:prefix/revoke', async (ctx) => {
+    const key = await keyOf(ctx, db);
+    const { prefix } = key;
+    if (!isAccepted(key)) {
+      seeOther(ctx, operatorKeyPath(prefix));
+      return;
+    }
+    operatorPage(
+      ctx,
+      { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
+      <RevokeForm record={key} />,
+    );
+  });
+
+  router.post('/keys/:prefix/revoke', async (ctx) => {
+    const { prefix, developerId } = await keyOf(ctx, db);
+    const { result, propagation } = await performAct(
+      ctx,
+      parts,
+      { act: 'revoke_key', developer: developerId, key_prefix: prefix },
+      (change) => revokeKey(change, prefix),
+      ({ wasRevoked }) => !wasRevoked,
+    );
+    redirectAndConfirm(
+      ctx,
+      operatorKeyPath(prefix),
+      result.wasRevoked ? 'The key was already revoked.' : `The key is revoked. It is refused ${applies(propagation)}.`,
+    );
+  });
+}

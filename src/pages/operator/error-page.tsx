@@ -1,0 +1,74 @@
+import type { VNode } from 'preact';
+import { OperatorError } from '../../errors.js';
+import { describeRequestError } from '../../http/telemetry/loggable-error.js';
+import { toProblem } from '../../http/response/problems.js';
+import type { Logger } from 'pino';
+import { INSUFFICIENT_PRIVILEGE, sqlState } from '../../platform/postgres/errors.js';
+import type { PageContext } from '../parts/context.js';
+import { answerError, PageError } from '../parts/frame/error-page.js';
+import { guidesUrl, type OperatorParts } from './context.js';
+
+/** For people, in place of the detail, which is about calls of the API. */
+const DETAILS: Partial<Record<number, string>> = {
+  404: 'There is no page at this address.',
+  500: 'Something went wrong. The cause is in the log, under the request ID below.',
+  503: 'PostgreSQL does not answer. The status page shows what this server has counted.',
+};
+
+/** Converts any error to one that a page can show. What is a fault of the service goes to the log. */
+function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
+  if (error instanceof PageError) return error;
+  if (lacksRights(error)) {
+    return new PageError(
+      403,
+      "This server's database role may not do that",
+      'Grant the role the rights in the guide “Operator pages”, or run the command of the same name as the owner of the tables.',
+    );
+  }
+  if (error instanceof OperatorError) return new PageError(404, 'Not found', withoutCommand(error.message));
+  const problem = toProblem(error);
+  const { status, title, detail, headers, cause } = problem;
+  if (status >= 500) {
+    log.error({ request_id: ctx.state.requestId, err: describeRequestError(cause, ctx) }, 'an operator page failed');
+  }
+  return new PageError(status, status === 404 ? 'Page not found' : title, DETAILS[status] ?? detail, headers);
+}
+
+function lacksRights(error: unknown): boolean {
+  return sqlState(error) === INSUFFICIENT_PRIVILEGE;
+}
+
+/** Messages of the command line end with the command that helps. */
+function withoutCommand(message: string): string {
+  return message.replace(/ "catalog .*$/, '');
+}
+
+/** What became of the form that was sent. */
+function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
+  return status < 500 || ctx.state.mayHaveChanged !== true ? (
+    <p>Nothing was changed.</p>
+  ) : (
+    <p>
+      Your change may have been made. Check the <a href="/developers">developer</a> before you submit the form again.
+    </p>
+  );
+}
+
+/** Answers an operator with an error as a page. */
+export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
+  const { status, title, detail, headers } = toPageError(ctx, error, parts.log);
+  const guides = lacksRights(error) ? guidesUrl(parts) : undefined;
+  answerError(ctx, {
+    status,
+    title,
+    headers,
+    detail,
+    outcome: <Outcome ctx={ctx} status={status} />,
+    links: [
+      ...(guides === undefined
+        ? []
+        : [{ address: `${guides}/operators/operator-pages#developers`, label: 'Guide “Operator pages”' }]),
+      { address: '/', label: 'Go to the status' },
+    ],
+  });
+}

@@ -1,0 +1,34 @@
+import { formatCount } from '../../platform/text/count.js';
+import { Table } from '../parts/content/components.js';
+import type { OperatorParts, OperatorRouter } from './context.js';
+import { operatorPage } from './layout.js';
+
+/** Addresses that are listed. */
+const SHOWN = 50;
+
+/** Adds the list of addresses whose keys failed. */
+export function addFailedKeys(router: OperatorRouter, { failedAddresses, config }: OperatorParts): void {
+  router.get('/failed-keys', async (ctx) => {
+    const addresses = await failedAddresses.list(SHOWN);
+    operatorPage(
+      ctx,
+      { title: 'Failed keys', tab: 'failed-keys' },
+      <>
+        <p>
+          Addresses that sent keys which are unknown, revoked or expired, or whose developer is suspended, in this hour
+          of the clock and in the one before{config.redisUrl !== undefined ? ', on all servers' : ''}. After 30 in a
+          minute, the address gets 429 for the rest, which are not counted here.
+        </p>
+        {addresses.length === 0 ? (
+          <p class="empty">No failed keys</p>
+        ) : (
+          <Table
+            caption="Addresses by failed keys"
+            columns={['Address', { label: 'Failed keys', numeric: true }]}
+            rows={addresses.map(({ address, failures }) => [<code>{address}</code>, formatCount(failures)])}
+          />
+        )}
+      </>,
+    );
+  });
+}

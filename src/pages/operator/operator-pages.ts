@@ -1,0 +1,69 @@
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { Listener } from '../../http/connection/server.js';
+import { deadline } from '../../http/request/deadline.js';
+import { prepareRequest } from '../../http/request/prepare-request.js';
+import { logFailedAnswers } from '../../http/telemetry/loggable-error.js';
+import type { PageContext, PageFrame, PageRouter, PageState } from '../parts/context.js';
+import { receiveForm } from '../parts/forms/form.js';
+import { setSecurityFields } from '../parts/web/headers.js';
+import { IMMUTABLE } from '../parts/web/static-files.js';
+import { requireAnswer } from '../parts/frame/error-page.js';
+import type { OperatorParts, OperatorRouter } from './context.js';
+import { addDeveloper } from './developers/developer.js';
+import { addDeveloperActs } from './developers/developer-acts.js';
+import { addDevelopers } from './developers/developers.js';
+import { addKey } from './developers/key.js';
+import { operatorErrorPage } from './error-page.js';
+import { addFailedKeys } from './failed-keys.js';
+import { OperatorLayout } from './layout.js';
+import { addSettings } from './settings.js';
+import { addSignIn } from './sign-in.js';
+import { addStatus } from './status/status.js';
+
+/** Bound on a page, in milliseconds: longer than on those of the public, which share their connections with the API. */
+const DEADLINE_MS = 10_000;
+
+/** Routes the operator pages. The list is the whole path of a request, from top to bottom. */
+export function routeOperatorPages(parts: OperatorParts): PageRouter {
+  const router: PageRouter = new Router<PageState>({ sensitive: true });
+  router.use(receiveForm);
+  for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
+  router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
+  // Whatever is added from here on needs a session.
+  const pages = (router as unknown as OperatorRouter).use(addSignIn(router, parts));
+  addStatus(pages, parts);
+  addDevelopers(pages, parts);
+  addDeveloper(pages, parts);
+  addDeveloperActs(pages, parts);
+  addKey(pages, parts);
+  addFailedKeys(pages, parts);
+  addSettings(pages, parts);
+  return router;
+}
+
+/** Creates the pages for the operator, which stand beside `/metrics`. They are no part of the public service. */
+export function createOperatorPages(parts: OperatorParts): Listener {
+  const { files, url, log } = parts;
+  const router = routeOperatorPages(parts);
+  const frame: PageFrame = { files, publicUrl: url, operatorContact: undefined, Layout: OperatorLayout };
+  const hasPage = (path: string): boolean => router.match(path, 'GET').route;
+  const app = new Koa<PageState>();
+  app.on('error', logFailedAnswers(log));
+  app.use(prepareRequest);
+  app.use(async (ctx: PageContext, next) => {
+    Object.assign(ctx.state, { site: frame, hasPage });
+    setSecurityFields(ctx);
+    try {
+      await next();
+      if (ctx.body === undefined) requireAnswer(ctx);
+    } catch (error) {
+      // Content that was not read to its end would be parsed as the next request.
+      if (ctx.state.form === undefined && ctx.method !== 'GET') ctx.set('Connection', 'close');
+      operatorErrorPage(ctx, error, parts);
+    }
+  });
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  return app.callback();
+}

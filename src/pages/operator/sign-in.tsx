@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import type { Next } from 'koa';
+import type { VNode } from 'preact';
+import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../../accounts/sign-in-links.js';
+import type { PageContext, PageRouter } from '../parts/context.js';
+import { CodeBlock, Notice } from '../parts/content/components.js';
+import { PageError } from '../parts/frame/error-page.js';
+import { page } from '../parts/frame/page.js';
+import { addLinkPage, readLink } from '../parts/forms/link-page.js';
+import { seeOther } from '../parts/web/return-to.js';
+import type { OperatorParts } from './context.js';
+import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
+
+const SIGN_IN = '/sign-in';
+
+/** Adds sign-in by link and sign-out. @returns the guard of all other pages */
+export function addSignIn(
+  router: PageRouter,
+  { db, log }: Pick<OperatorParts, 'db' | 'log'>,
+): (ctx: PageContext, next: Next) => Promise<void> {
+  const sessions = new OperatorSessions();
+  // Browsers send a host's cookies to all of its ports. With a name of its own, a server does not end the session of
+  // another one whose port is forwarded to the same machine.
+  const cookie = `catalog-operator-session-${randomBytes(4).toString('hex')}`;
+
+  router.get(SIGN_IN, (ctx) => {
+    const isInterrupted = ctx.state.target.search.has('interrupted');
+    page(ctx, { title: 'Sign in' }, <SignIn isInterrupted={isInterrupted} />);
+  });
+
+  addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages' });
+
+  router.post(SIGN_IN, async (ctx) => {
+    // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.
+    if (!(await spendOperatorLink(db, readLink(ctx).values.token))) {
+      throw new PageError(
+        403,
+        'This sign-in link is not valid',
+        `A sign-in link works only once and expires after ${LINK_LIFETIME_MINUTES} minutes. Create a new one.`,
+      );
+    }
+    sessions.end(ctx.cookies.get(cookie));
+    setSessionCookie(ctx, cookie, sessions.start());
+    log.info({ request_id: ctx.state.requestId }, 'operator signed in');
+    seeOther(ctx, '/');
+  });
+
+  router.post('/sign-out', (ctx) => {
+    sessions.end(ctx.cookies.get(cookie));
+    setSessionCookie(ctx, cookie, undefined);
+    // The back button must not show the pages again.
+    ctx.set('Clear-Site-Data', '"cache"');
+    seeOther(ctx, SIGN_IN);
+  });
+
+  return async (ctx, next) => {
+    ctx.set('Cache-Control', 'no-store');
+    const session = sessions.find(ctx.cookies.get(cookie));
+    if (session === undefined) {
+      seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
+      return;
+    }
+    Object.assign(ctx.state, { session, mayHaveChanged: ctx.method === 'POST' });
+    await next();
+  };
+}
+
+/** No `Secure`, which browsers drop on plain http. The cookie is for the machine's own address, or a tunnel to it. */
+function setSessionCookie(ctx: PageContext, cookie: string, token: string | undefined): void {
+  ctx.cookies.set(cookie, token ?? '', {
+    httpOnly: true,
+    sameSite: 'strict',
+    path: '/',
+    overwrite: true,
+    ...(token !== undefined && { maxAge: ABSOLUTE_HOURS * 3_600_000 }),
+  });
+}
+
+function SignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VNode {
+  return (
+    <>
+      {isInterrupted && (
+        <Notice tone="warning" role="alert">
+          Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
+        </Notice>
+      )}
+      <p>
+        Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
+        {LINK_LIFETIME_MINUTES} minutes.
+      </p>
+      <CodeBlock label="Command" code="catalog operator sign-in-link" />
+      <p class="muted">
+        A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,228 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import { Badge, Fact, Notice, Table } from '../../parts/content/components.js';
+import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
+import { sumOf } from '../../parts/usage/counts.js';
+import { Outcomes, UsageOverTime } from '../../parts/usage/over-time.js';
+import type { UsageBucket } from '../../../usage/read-usage.js';
+import { guidesUrl, type OperatorParts, type OperatorRouter } from '../context.js';
+import { operatorPage } from '../layout.js';
+import { componentReader, type Component } from './components.js';
+import { openPublishedFolder } from '../../../copies/published.js';
+import {
+  readDatabaseFacts,
+  readNewestCopy,
+  readRedisVersion,
+  readTraffic,
+  type DatabaseFacts,
+  type NewestCopy,
+} from './facts.js';
+
+/** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
+export function addStatus(router: OperatorRouter, parts: OperatorParts): void {
+  const { config, db, redis, health, version, nodeVersion } = parts;
+  const readComponents = componentReader(config, health);
+  const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
+
+  router.get('/', async (ctx) => {
+    const [traffic, facts, redisVersion, copy] = await Promise.all([
+      readTraffic(db),
+      readDatabaseFacts(db),
+      readRedisVersion(redis),
+      copies && readNewestCopy(copies),
+    ]);
+    const components = await readComponents(facts !== undefined);
+    const guides = guidesUrl(parts);
+    operatorPage(
+      ctx,
+      { title: 'Status', tab: 'status' },
+      <>
+        <Summary components={components} facts={facts} />
+        <Components components={components} guides={guides} />
+        <LatestTraffic hours={traffic} guides={guides} />
+        <Feed facts={facts} copy={copy} />
+        <section>
+          <h2 id="versions">Versions</h2>
+          <dl class="facts">
+            <Fact name="Service">{version}</Fact>
+            <Fact name="Node.js">{nodeVersion}</Fact>
+            <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
+            {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
+            <Fact name="Migrations">
+              {facts === undefined ? <Unknown subject="PostgreSQL" /> : <Migrations {...facts.migrations} />}
+            </Fact>
+          </dl>
+        </section>
+      </>,
+    );
+  });
+}
+
+/** @param subject - what would know it */
+function Unknown({ subject }: { readonly subject: string }): VNode {
+  return <span class="muted">Unknown: {subject} does not answer</span>;
+}
+
+interface SummaryProps {
+  readonly components: readonly Component[];
+  readonly facts: DatabaseFacts | undefined;
+}
+
+/** What needs attention, first of all. */
+function Summary({ components, facts }: SummaryProps): VNode {
+  const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
+  const pending = facts?.migrations.pending.length ?? 0;
+  if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
+  return (
+    <Notice tone="danger">
+      {lost.length > 0 && (
+        <strong>{`${lost.join(', ')} ${/,|notifications$/.test(lost.join()) ? 'are' : 'is'} down. `}</strong>
+      )}
+      {facts === undefined && 'PostgreSQL did not answer this page. '}
+      {pending > 0 && (
+        <>
+          {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>catalog migrate</code>.
+        </>
+      )}
+    </Notice>
+  );
+}
+
+interface ComponentsProps {
+  readonly components: readonly Component[];
+  /** The address of the guides; undefined where this service has no public pages. */
+  readonly guides: string | undefined;
+}
+
+function Components({ components, guides }: ComponentsProps): VNode {
+  const unused = components.filter(({ current }) => current === undefined);
+  return (
+    <section>
+      <h2 id="components">Components</h2>
+      <Table
+        caption="Components"
+        hasCards
+        columns={['Component', 'State', 'Since', 'What to do']}
+        rows={components.flatMap((component) => {
+          const { name, current } = component;
+          if (current === undefined) return [];
+          const isUp = current.state === 'up';
+          const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
+          const advice = isUp ? 'Nothing' : <Advice component={component} guides={guides} />;
+          return [[name, state, <RelativeTime at={toTime(current.since)} />, advice]];
+        })}
+      />
+      {unused.length > 0 && (
+        <p class="muted small">
+          Not configured:{' '}
+          {unused.map(({ name, setting }, index) => (
+            <>
+              {index > 0 && ', '}
+              {name} (<code>{setting}</code>)
+            </>
+          ))}
+          .
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Advice({ component, guides }: { readonly component: Component } & Pick<ComponentsProps, 'guides'>): VNode {
+  const { consequence, advice, guide } = component;
+  return (
+    <span>
+      {consequence} <strong>{advice}</strong>{' '}
+      {guides !== undefined && <a href={`${guides}/${guide}`}>More in the guide</a>}
+    </span>
+  );
+}
+
+interface TrafficProps extends Pick<ComponentsProps, 'guides'> {
+  /** Undefined while the database does not answer. */
+  readonly hours: readonly UsageBucket[] | undefined;
+}
+
+function LatestTraffic({ hours, guides }: TrafficProps): VNode {
+  return (
+    <section>
+      <h2 id="traffic">Last 24 hours</h2>
+      {hours === undefined ? (
+        <p>
+          <Unknown subject="PostgreSQL" />
+        </p>
+      ) : (
+        <>
+          <Outcomes counts={sumOf(hours)} />
+          <UsageOverTime range="24h" buckets={hours} />
+        </>
+      )}
+      <p class="muted small">
+        Requests with a valid key, of all servers. They are saved about every 10 seconds.{' '}
+        {guides !== undefined && (
+          <>
+            For the durations of requests, and for each server alone, use{' '}
+            <a href={`${guides}/operators/monitor#the-dashboard`}>the dashboard</a>.
+          </>
+        )}
+      </p>
+    </section>
+  );
+}
+
+interface FeedProps {
+  readonly facts: DatabaseFacts | undefined;
+  /** Undefined for a server that serves no copies. */
+  readonly copy: NewestCopy | undefined;
+}
+
+function Feed({ facts, copy }: FeedProps): VNode {
+  return (
+    <section>
+      <h2 id="feed">Feed</h2>
+      {facts === undefined ? (
+        <p>
+          <Unknown subject="PostgreSQL" />
+        </p>
+      ) : (
+        <dl class="facts">
+          <Fact name="Newest entry">{facts.feed.isEmpty ? 'None yet' : <BothTimes at={facts.feed.newest} />}</Fact>
+          {copy !== undefined && (
+            <Fact name="Newest copy">
+              <NewestCopyAge {...copy} />
+            </Fact>
+          )}
+          <Fact name="Feed start">{facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry'}</Fact>
+          <Fact name="Writers">
+            {facts.writers.isActive ? '1' : 'None'} active, {formatCount(facts.writers.waiting)} waiting
+          </Fact>
+        </dl>
+      )}
+    </section>
+  );
+}
+
+/** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */
+function NewestCopyAge(copy: NewestCopy): VNode {
+  if (copy.kind === 'unreadable') return <Badge tone="danger">Unreadable</Badge>;
+  if (copy.kind === 'none') return <>None in COPIES_DIR yet</>;
+  return (
+    <>
+      <BothTimes at={toTime(copy.createdAt)} /> {copy.isOld && <Badge tone="danger">Too old</Badge>}
+    </>
+  );
+}
+
+function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
+  return (
+    <>
+      {applied.length} applied, the last is <code>{applied.at(-1)}</code>.{' '}
+      {pending.length === 0 ? 'None is pending.' : `Pending: ${pending.join(', ')}.`}
+    </>
+  );
+}
+
+/** @param at - in milliseconds since 1970 @returns the same in RFC 3339 and UTC */
+function toTime(at: number): string {
+  return new Date(at).toISOString();
+}

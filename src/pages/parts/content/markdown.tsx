@@ -1,0 +1,172 @@
+import MarkdownIt, { type Token } from 'markdown-it';
+import { render } from 'preact-render-to-string';
+import { isLanguage } from './highlight.js';
+import { CodeBlock } from './components.js';
+import { HeadingLink } from './heading.js';
+
+/** How a text is rendered. */
+interface MarkdownOptions {
+  /** The address that inline code links to, by its text: the anchor of an error code, for example. */
+  readonly linkCode?: (code: string) => string | undefined;
+  /** The id of a table row, by the text of its first cell where that is inline code. */
+  readonly rowId?: (code: string) => string | undefined;
+  /** Converts the address of a link. Undefined where the page has no address for it. */
+  readonly resolve?: (address: string) => string | undefined;
+}
+
+/** A heading of a text, for a table of contents. */
+export interface Heading {
+  readonly level: number;
+  readonly text: string;
+  readonly id: string;
+}
+
+/** What markdown-it passes to its rules in one rendering. */
+interface Environment extends Record<PropertyKey, unknown> {
+  readonly options: MarkdownOptions;
+  readonly headings: Heading[];
+}
+
+/** Names of the languages of code, for the line above a block. */
+const LANGUAGES: Readonly<Record<string, string>> = {
+  sh: 'Shell',
+  console: 'Shell',
+  js: 'JavaScript',
+  ts: 'TypeScript',
+  sql: 'SQL',
+  json: 'JSON',
+  haproxy: 'HAProxy',
+  text: 'Output',
+};
+
+const markdown = new MarkdownIt({ html: false });
+
+markdown.core.ruler.push('anchors', ({ tokens, env }) => {
+  const { options, headings } = env as unknown as Environment;
+  tokens.forEach((token, index) => {
+    const next = tokens[index + 1];
+    if (token.type === 'heading_open') {
+      const text = (next?.children ?? []).map(({ content }) => content).join('');
+      const id = anchorOf(text);
+      const heading = { level: Number(token.tag.slice(1)), text, id };
+      headings.push(heading);
+      token.attrSet('id', id);
+      // Its end renders the link to it.
+      Object.assign(tokens[index + 2] ?? {}, { meta: heading });
+    }
+    for (const child of token.children ?? []) resolveAddress(child, options);
+    const [first] = tokens[index + 2]?.children ?? [];
+    if (token.type === 'tr_open' && next?.type === 'td_open' && first?.type === 'code_inline') {
+      const id = options.rowId?.(first.content);
+      if (id !== undefined) token.attrSet('id', id);
+    }
+  });
+});
+
+/** Tables with more columns than this become cards on a phone. */
+const MOST_COLUMNS_ON_A_PHONE = 2;
+
+// The cells of a card show the names of their columns.
+markdown.core.ruler.push('cards', ({ tokens }) => {
+  let labels: string[] = [];
+  let column = 0;
+  tokens.forEach(({ type }, index) => {
+    const text = (): string => (tokens[index + 1]?.children ?? []).map(({ content }) => content).join('');
+    if (type === 'table_open') labels = [];
+    else if (type === 'tr_open') column = 0;
+    else if (type === 'th_open') labels.push(text());
+    else if (type === 'td_open') {
+      if (labels.length > MOST_COLUMNS_ON_A_PHONE && column > 0)
+        tokens[index]?.attrSet('data-label', labels[column] ?? '');
+      column += 1;
+    }
+  });
+});
+
+const { escapeHtml } = markdown.utils;
+
+Object.assign(markdown.renderer.rules, {
+  code_inline(tokens: Token[], index: number, _options: unknown, { options }: Environment) {
+    const text = tokens[index]?.content ?? '';
+    const code = `<code>${escapeHtml(text)}</code>`;
+    const isLinked = tokens.slice(0, index).some(({ type }) => type === 'link_open');
+    const target = isLinked ? undefined : options.linkCode?.(text);
+    return target === undefined ? code : `<a href="${escapeHtml(target)}">${code}</a>`;
+  },
+  fence(tokens: Token[], index: number) {
+    const { info = '', content = '' } = tokens[index] ?? {};
+    const name = info.trim();
+    const language = isLanguage(name) ? name : undefined;
+    return render(<CodeBlock label={LANGUAGES[name] ?? 'Text'} code={content.trimEnd()} language={language} />);
+  },
+  heading_open: (...[tokens, index, options]: Parameters<typeof markdown.renderer.renderToken>) =>
+    `<div class="heading">${markdown.renderer.renderToken(tokens, index, options)}`,
+  heading_close(tokens: Token[], index: number) {
+    const { tag = '', meta } = tokens[index] ?? {};
+    return `</${tag}>${render(<HeadingLink {...(meta as unknown as Heading)} />)}</div>\n`;
+  },
+  table_open(tokens: Token[], index: number) {
+    const columns = tokens.slice(
+      index,
+      tokens.findIndex(({ type }, at) => at > index && type === 'thead_close'),
+    );
+    const isWide = columns.filter(({ type }) => type === 'th_open').length > MOST_COLUMNS_ON_A_PHONE;
+    return `<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table${isWide ? ' table-cards' : ''}">`;
+  },
+  table_close: () => '</table></div>',
+});
+
+/**
+ * Renders CommonMark with tables.
+ *
+ * @returns HTML that is safe to put into a page, since HTML in the text is escaped, and the headings of the text
+ */
+export function renderMarkdown(
+  text: string,
+  options: MarkdownOptions = {},
+): { readonly html: string; readonly headings: readonly Heading[] } {
+  const environment: Environment = { options, headings: [] };
+  return { html: markdown.render(text, environment), headings: environment.headings };
+}
+
+/** A part of a text under one heading. */
+interface Section {
+  /** Undefined for what stands before the first heading. */
+  readonly heading: Heading | undefined;
+  /** Without the marks of Markdown. */
+  readonly text: string;
+}
+
+/** @returns the sections of a text, in plain text, for the search */
+export function readSections(text: string): readonly Section[] {
+  const headings: Heading[] = [];
+  const environment: Environment = { options: {}, headings };
+  const sections: { readonly heading: Heading | undefined; readonly pieces: string[] }[] = [
+    { heading: undefined, pieces: [] },
+  ];
+  markdown.parse(text, environment).forEach(({ type, content, children }, index, tokens) => {
+    if (type === 'heading_open') sections.push({ heading: headings[sections.length - 1], pieces: [] });
+    // The text of the heading itself.
+    if (tokens[index - 1]?.type === 'heading_open') return;
+    const piece = type === 'fence' ? content : children?.map((child) => child.content || ' ').join('');
+    if (piece !== undefined) sections.at(-1)?.pieces.push(piece);
+  });
+  return sections.map(({ heading, pieces }) => ({ heading, text: pieces.join(' ').replace(/\s+/g, ' ').trim() }));
+}
+
+/** @returns the anchor that GitHub gives a heading, so that a link works in the repository and on the page */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}
+
+/** Converts the address of a link. A link without one becomes plain text. */
+function resolveAddress(token: Token, { resolve = (address) => address }: MarkdownOptions): void {
+  const address = token.attrGet('href');
+  if (typeof address !== 'string') return;
+  const resolved = resolve(address);
+  if (resolved === undefined) token.attrs = [];
+  else token.attrSet('href', resolved);
+}

@@ -1,0 +1,62 @@
+import type { VNode } from 'preact';
+import { DIRECTION_CONTROLS } from '../../../platform/text/plain-text.js';
+import { formatRelative } from '../../../platform/time/relative-time.js';
+
+/** A time in UTC, to the minute. @param at - in RFC 3339 and UTC */
+export function Time({ at }: { readonly at: string }): VNode {
+  return <time dateTime={at}>{formatTime(at)}</time>;
+}
+
+/** The same for an attribute or an option, which take no element. */
+export function formatTime(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
+}
+
+interface RelativeTimeProps {
+  /** In RFC 3339 and UTC; null for never. */
+  readonly at: string | null;
+  /** In milliseconds since 1970. */
+  readonly now?: number;
+}
+
+/** How long ago a time was, or how far ahead it is. The exact time is shown on hover, and read by screen readers. */
+export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode {
+  if (at === null) return <>Never</>;
+  const exact = formatTime(at);
+  return (
+    <time dateTime={at} title={exact}>
+      {formatRelative(at, now)}
+      <span class="visually-hidden">, {exact}</span>
+    </time>
+  );
+}
+
+/** The same with the exact time beside it. */
+export function BothTimes({ at }: { readonly at: string }): VNode {
+  return (
+    <>
+      <RelativeTime at={at} />{' '}
+      <span class="muted">
+        (<Time at={at} />)
+      </span>
+    </>
+  );
+}
+
+/**
+ * Text that a user has chosen, such as a label. A name in Hebrew or Arabic reads from the right without turning the text
+ * around it.
+ */
+export function UserText({ text }: { readonly text: string }): VNode {
+  return <bdi>{harmless(text)}</bdi>;
+}
+
+/** The same for an attribute, which takes no element. */
+export function isolated(text: string): string {
+  return `\u2068${harmless(text)}\u2069`;
+}
+
+/** The same for a text that stands alone. Names written in SQL are unchecked, and a control character could end an isolation. */
+export function harmless(text: string): string {
+  return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+}

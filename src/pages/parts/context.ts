@@ -1,0 +1,92 @@
+import type Router from '@koa/router';
+import type Koa from 'koa';
+import type { ComponentChildren, VNode } from 'preact';
+import type { OidcProvider } from '../../accounts/oidc-provider.js';
+import type { QuotaReader } from '../../admission/charge/limiter.js';
+import type { FailedAttempts } from '../../limits/failed-attempts.js';
+import type { DeadlineParts } from '../../http/request/deadline.js';
+import type { ReportParts } from '../../http/leaked-keys/report.js';
+import type { RequestState } from '../../http/request/context.js';
+import type { Health } from '../../platform/telemetry/health.js';
+import type { Representation } from '../../http/response/representation.js';
+
+/** Where the guides are on the site. */
+export const GUIDES_PATH = '/docs/guides';
+
+/** The parts that the pages for people are made from. */
+export interface SiteParts extends ReportParts, DeadlineParts {
+  readonly health: Health;
+  readonly isStopping: () => boolean;
+  /** Reads what is left of a developer's limits. */
+  readonly limiter: QuotaReader;
+  /** How many proxies stand in front of the service. */
+  readonly trustedProxies: number;
+  readonly site: SiteOptions;
+}
+
+/** The static files of the pages, kept in memory. */
+export interface StaticFiles {
+  /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
+  readonly paths: Readonly<Record<'site.css' | 'site.js' | 'favicon.svg', string>>;
+  /** For browsers and programs that ask for `/favicon.ico`, whatever a page names. */
+  readonly favicon: Representation;
+  /** Every file by its path. */
+  readonly representations: ReadonlyMap<string, Representation>;
+}
+
+/** The metadata of a page. */
+export interface PageDescription {
+  /** For the window and for search engines; the heading of the page stands in its body. */
+  readonly title: string;
+  /** Where the same text is served as Markdown. */
+  readonly markdown?: string;
+  /** A sentence for search engines. */
+  readonly description?: string;
+  /** Whether the page shows a form again whose values need a correction. */
+  readonly hasErrors?: boolean | undefined;
+  /** For the answer to a form: the address that takes its place in the history of the browser. */
+  readonly address?: string | undefined;
+  /** Which entry of the navigation is marked; none where it is left out. */
+  readonly section?: 'home' | 'docs' | 'guides' | 'settings';
+}
+
+export interface LayoutProps extends PageDescription {
+  readonly files: StaticFiles;
+  readonly children: ComponentChildren;
+}
+
+/** What every page needs, whoever it is for. */
+export interface PageFrame {
+  readonly files: StaticFiles;
+  /** The origin under which people reach the pages, such as `https://catalog.example.com`. Known once the server listens. */
+  readonly publicUrl: () => string;
+  /** Where developers reach the operator: a `mailto:` or web URL. */
+  readonly operatorContact: string | undefined;
+  /** What stands around the body of a page; the frame of the public pages where it is left out. */
+  readonly Layout?: (props: LayoutProps) => VNode;
+}
+
+/** The options of the pages for people. */
+export interface SiteOptions extends PageFrame {
+  /** Counts sign-ins that failed, by the address that tried. */
+  readonly failedSignIns: FailedAttempts;
+  /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */
+  readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
+}
+
+/** The state of a request for a page. */
+export interface PageState extends RequestState {
+  readonly site: PageFrame;
+  /** Whether GET opens a page at a path. */
+  readonly hasPage: (path: string) => boolean;
+  /** Whether a form may have been processed, in part or as a whole. */
+  mayHaveChanged?: boolean;
+  /** The content of a POST request. */
+  form?: URLSearchParams;
+}
+
+/** The context of a request for a page. */
+export type PageContext = Koa.ParameterizedContext<PageState>;
+
+/** A router of pages. Each part of the site is a function that adds its routes to one. */
+export type PageRouter = Router<PageState>;

@@ -1,0 +1,120 @@
+import type { ComponentChildren, VNode } from 'preact';
+import type { Actor, DeveloperEvent } from '../../events/events.js';
+import { Table } from './content/components.js';
+import { RelativeTime, Time, UserText } from './content/values.js';
+import { KeyName, KeyReference } from './keys/key-name.js';
+
+const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
+  operator: 'Operator',
+  finder: 'Somebody who found the key',
+  system: 'The service',
+};
+
+interface EventTableProps {
+  readonly events: readonly DeveloperEvent[];
+  /** Whether all events are those of one key, which they need not name. */
+  readonly isOfOneKey?: boolean;
+  /** What the developer is called; an operator reads the events of others. */
+  readonly developer?: string;
+}
+
+/** Events in the order given, each with its key unless all have the same one. */
+export function EventTable({ events, isOfOneKey = false, developer = 'You' }: EventTableProps): VNode {
+  if (events.length === 0) return <p class="empty">No events</p>;
+  return (
+    <Table
+      caption="Events"
+      hasCards
+      columns={['Event', ...(isOfOneKey ? [] : ['Key']), 'By', 'Time']}
+      rows={events.map((event) => [
+        describe(event),
+        ...(isOfOneKey ? [] : [<EventKey event={event} />]),
+        event.actor === 'developer' ? developer : ACTORS[event.actor],
+        <RelativeTime at={event.at} />,
+      ])}
+    />
+  );
+}
+
+function EventKey({ event: { keyPrefix, keyLabel } }: { readonly event: DeveloperEvent }): VNode | null {
+  return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} />;
+}
+
+/** Events of earlier versions do not record the way. */
+const SIGNED_IN = {
+  link: 'Signed in with a link',
+  provider: 'Signed in with your provider',
+  passkey: 'Signed in with a passkey',
+  unknown: 'Signed in',
+} as const;
+
+function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
+  const { plan, from, to, successor, expires_at: expiresAt, subject, name } = details;
+  const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
+  switch (kind) {
+    case 'created':
+      return (
+        <>
+          Key created on the {plan} plan
+          {end && <>, expires {end}</>}
+        </>
+      );
+    case 'rolled':
+      return (
+        <>
+          Key rolled: replaced by <KeyReference prefix={successor ?? ''} label={null} />
+          {end && <>, active until {end}</>}
+        </>
+      );
+    case 'expiry_changed':
+      return end ? <>Expiry changed to {end}</> : 'Expiry removed';
+    case 'plan_changed':
+      return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from ${from ?? ''} to ${to ?? ''}`;
+    case 'label_changed':
+      return to === undefined ? (
+        'Label removed'
+      ) : (
+        <>
+          Label changed to <UserText text={to} />
+        </>
+      );
+    case 'revoked':
+      return 'Key revoked';
+    case 'expired':
+      return 'Key expired';
+    case 'registered':
+      return 'Project created';
+    case 'renamed':
+      return (
+        <>
+          Project renamed to <UserText text={to ?? ''} />
+        </>
+      );
+    case 'suspended':
+      return 'Account suspended: all keys are rejected';
+    case 'reinstated':
+      return 'Account reinstated';
+    case 'identity_linked':
+    case 'identity_unlinked':
+      return (
+        <>
+          Identity{' '}
+          <code>
+            <UserText text={subject ?? ''} />
+          </code>{' '}
+          {kind === 'identity_linked' ? 'linked' : 'unlinked'}
+        </>
+      );
+    case 'passkey_added':
+    case 'passkey_removed':
+      return (
+        <>
+          Passkey “<UserText text={name ?? ''} />” {kind === 'passkey_added' ? 'added' : 'removed'}
+        </>
+      );
+    case 'signed_in':
+      return SIGNED_IN[details.with ?? 'unknown'];
+    case 'signed_out':
+      return 'Signed out';
+  }
+}

@@ -1,0 +1,79 @@
+import type { ComponentChildren, VNode } from 'preact';
+import type { PageDescription, StaticFiles } from '../context.js';
+
+/**
+ * The first paint waits for the script, so that nothing moves when it unfolds the target of a link or shows the language
+ * that was chosen before. The types of Preact lack the attribute.
+ */
+const BEFORE_FIRST_PAINT = { blocking: 'render' };
+
+interface DocumentProps extends Omit<PageDescription, 'section'> {
+  readonly files: StaticFiles;
+  /** What the pages belong to, for the window. */
+  readonly name: string;
+  /** What stands in the header. */
+  readonly header: ComponentChildren;
+  /** What stands in the footer; there is none where it is left out. */
+  readonly footer?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** An HTML document: metadata, skip link, header, the body, footer. */
+export function Document({
+  files,
+  name,
+  title,
+  description,
+  markdown,
+  hasErrors = false,
+  address,
+  header,
+  footer,
+  children,
+}: DocumentProps): VNode {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>{`${hasErrors ? 'Error: ' : ''}${title === name ? title : `${title} · ${name}`}`}</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        {description !== undefined && <meta name="description" content={description} />}
+        {markdown !== undefined && <link rel="alternate" type="text/markdown" href={markdown} />}
+        <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
+        <link rel="stylesheet" href={files.paths['site.css']} />
+        <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
+      </head>
+      <body>
+        <a class="skip-link" href="#main">
+          Skip to content
+        </a>
+        <header class="site-header">
+          <div class="site-header-inner">{header}</div>
+        </header>
+        <main id="main" tabIndex={-1} data-address={address}>
+          {children}
+        </main>
+        {footer !== undefined && (
+          <footer class="site-footer">
+            <div class="site-footer-inner">{footer}</div>
+          </footer>
+        )}
+      </body>
+    </html>
+  );
+}
+
+/** The name of the service as a link to the first page. */
+export function Brand({ label }: { readonly label: string }): VNode {
+  return (
+    <a class="brand" href="/">
+      <svg class="brand-mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
+        <rect x="2" y="3" width="5" height="18" rx="1.5" />
+        <rect x="9.5" y="3" width="5" height="18" rx="1.5" />
+        <path d="M17 4.6l2.6-.7a1 1 0 0 1 1.2.7l3 13.5a1 1 0 0 1-.7 1.2l-2.6.7a1 1 0 0 1-1.2-.7l-3-13.5a1 1 0 0 1 .7-1.2z" />
+      </svg>
+      <span>{label}</span>
+    </a>
+  );
+}

@@ -1,0 +1,73 @@
+import { setImmediate } from 'node:timers/promises';
+import type { ComponentChildren, VNode } from 'preact';
+import { render } from 'preact-render-to-string';
+import type { PageContext, PageDescription, PageFrame } from '../context.js';
+import { addressOf } from '../web/page-address.js';
+import { Representation } from '../../../http/response/representation.js';
+import { Layout } from './layout.js';
+import { OperatorContact } from '../content/operator.js';
+
+export const HTML = 'text/html; charset=utf-8';
+
+/** How a page is answered. */
+export interface PageOptions extends PageDescription {
+  /** 200 by default. */
+  readonly status?: number | undefined;
+}
+
+/**
+ * Answers with a page of one column under its title, for this request alone.
+ *
+ * @example page(ctx, { title: 'Sign in', section: 'settings' }, <WaysToSignIn />);
+ */
+export function page(ctx: PageContext, options: PageOptions, children: ComponentChildren): void {
+  answerPage(
+    ctx,
+    options,
+    <div class="container">
+      <div class="column">
+        <h1>{options.title}</h1>
+        {children}
+      </div>
+    </div>,
+  );
+}
+
+/**
+ * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret beside
+ * text that the client chose.
+ */
+export function answerPage(ctx: PageContext, { status = 200, ...description }: PageOptions, body: ComponentChildren) {
+  ctx.status = status;
+  ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': HTML });
+  // A browser that goes back to the answer to a form would ask whether to send it again, or show an error.
+  const address = ctx.method === 'POST' ? (description.address ?? addressOf(ctx)) : undefined;
+  ctx.body = renderPage(ctx.state.site, { ...description, address }, body);
+}
+
+/** Makes a page that is the same for everybody and may be cached. */
+export function publicPage(site: PageFrame, description: PageDescription, body: ComponentChildren): Representation {
+  return new Representation(renderPage(site, description, body), HTML);
+}
+
+/** @returns the HTML of a page */
+export function renderPage(frame: PageFrame, description: PageDescription, body: ComponentChildren): string {
+  const Frame = frame.Layout ?? Layout;
+  return `<!doctype html>\n${render(
+    <OperatorContact.Provider value={frame.operatorContact}>
+      <Frame files={frame.files} {...description}>
+        {body}
+      </Frame>
+    </OperatorContact.Provider>,
+  )}\n`;
+}
+
+/** @returns the HTML of the parts of a long page. Between them, other requests get their turn. */
+export async function renderParts(parts: readonly VNode[]): Promise<string> {
+  let html = '';
+  for (const part of parts) {
+    await setImmediate();
+    html += render(part);
+  }
+  return html;
+}

@@ -1,0 +1,87 @@
+import type { VNode } from 'preact';
+import { hintsOf, stateOf, type KeyHint, type KeyRecord, type Successor } from '../../../keys/key-record.js';
+import { Badge } from '../content/components.js';
+import { KeyReference } from './key-name.js';
+
+interface KeyStateProps {
+  readonly record: KeyRecord;
+  readonly isSuspended: boolean;
+}
+
+/** The state of a key in one word, with the key that replaces it and what its owner should look at. */
+export function KeyStateText({ record, isSuspended }: KeyStateProps): VNode {
+  const { successor } = record;
+  const state = stateOf(record);
+  switch (state.kind) {
+    case 'revoked':
+      return <Stated badge={<Badge tone="danger">Revoked</Badge>} successor={successor} />;
+    case 'expired':
+      // Its owner ended it by rolling it, so it did not run out.
+      return successor === null ? (
+        <Badge tone="warning">Expired</Badge>
+      ) : (
+        <span class="key-state">
+          <Badge tone="info">Replaced</Badge>{' '}
+          <span>
+            by <KeyReference {...successor} />
+          </span>
+        </span>
+      );
+    case 'rolled':
+    case 'active':
+      return isSuspended ? (
+        <Stated badge={<Badge tone="danger">Suspended</Badge>} successor={successor} />
+      ) : (
+        <Stated
+          badge={
+            <>
+              {state.kind === 'rolled' ? (
+                <Badge tone="info">Active{state.until !== null && <Until at={state.until} />}</Badge>
+              ) : (
+                <Badge tone="ok">Active</Badge>
+              )}
+              {hintsOf(record).map(({ kind }) => (
+                <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
+                  {HINTS[kind]}
+                </Badge>
+              ))}
+            </>
+          }
+          successor={successor}
+        />
+      );
+  }
+}
+
+const HINTS: Readonly<Record<KeyHint['kind'], string>> = {
+  unused: 'Unused',
+  expires_soon: 'Expires soon',
+  no_replacement: 'No replacement',
+};
+
+const DAY_MS = 86_400_000;
+
+/** When a rolled key ends: the time of day within the next 24 hours, and otherwise the date. */
+function Until({ at }: { readonly at: string }): VNode {
+  const isNear = Date.parse(at) - Date.now() < DAY_MS;
+  return (
+    <>
+      {' until '}
+      <time dateTime={at}>{isNear ? `${at.slice(11, 16)} UTC` : at.slice(0, 10)}</time>
+    </>
+  );
+}
+
+function Stated({ badge, successor }: { readonly badge: VNode; readonly successor: Successor | null }): VNode {
+  return (
+    <span class="key-state">
+      {badge}{' '}
+      {successor !== null && (
+        <span class="key-successor">
+          Replaced by <KeyReference {...successor} />
+          {!successor.isActive && ', which is no longer active'}
+        </span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,52 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import { USAGE_RANGES } from '../../../usage/read-usage.js';
+import type { UsageCounts } from '../../../usage/write-usage.js';
+import { Stat, Table } from '../content/components.js';
+import { UsageCharts, type ChartsProps } from './chart.js';
+import { bucketName, successRate, sumOf, total } from './counts.js';
+
+/** The columns of {@link countCells}. */
+export const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
+  label,
+  numeric: true as const,
+}));
+
+export function countCells(counts: UsageCounts): string[] {
+  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
+}
+
+/** The number of requests, and what became of them. */
+export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+  return (
+    <dl class="stats">
+      <Stat name="Requests">{formatCount(total(counts))}</Stat>
+      <Stat name="Served">{formatCount(counts.served)}</Stat>
+      <Stat name="Refused">{formatCount(counts.refused)}</Stat>
+      <Stat name="Failed">{formatCount(counts.failed)}</Stat>
+    </dl>
+  );
+}
+
+/** Requests over time: a chart of each outcome, and the numbers as a table. */
+export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
+  const { unit } = USAGE_RANGES[range];
+  return (
+    <>
+      <UsageCharts range={range} buckets={buckets} />
+      <details class="fold">
+        <summary>
+          <h3>Numbers by {unit}</h3>
+        </summary>
+        <Table
+          caption={`Requests by ${unit}`}
+          columns={[unit === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', ...COUNT_COLUMNS]}
+          rows={buckets
+            .toReversed()
+            .map((bucket) => [<span class="nowrap">{bucketName(bucket.start, range)}</span>, ...countCells(bucket)])}
+          totals={['Total', ...countCells(sumOf(buckets))]}
+        />
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,14 @@
+import type { SiteOptions, SiteParts } from '../parts/context.js';
+import type { Guide } from './guides/guide-files.js';
+import type { Contract } from './reference/contract.js';
+
+/** The parts that the public pages are made from. */
+export interface PublicParts extends SiteParts {
+  readonly contract: Contract;
+  readonly site: PublicOptions;
+}
+
+/** The options of the pages for people, with what only the public pages show. */
+export interface PublicOptions extends SiteOptions {
+  readonly guides: readonly Guide[];
+}

@@ -1,0 +1,182 @@
+import type { VNode } from 'preact';
+import { readCatalogCounts, type Counts } from '../../../catalog/counts.js';
+import { listPlans, type Plan } from '../../../limits/plans.js';
+import type { PageRouter } from '../../parts/context.js';
+import type { PublicOptions, PublicParts } from '../context.js';
+import { cached } from '../../parts/web/cached.js';
+import { Badge, Notice, type Tone } from '../../parts/content/components.js';
+import { publicPage } from '../../parts/frame/page.js';
+import { SampleTabs } from '../../parts/content/samples.js';
+import { keyAddress, KeySteps } from './get-a-key.js';
+import { FirstResponse, Plans, Totals } from './numbers.js';
+import type { Readiness } from '../../../http/probes/readiness.js';
+import { OUTAGES } from '../../../platform/telemetry/health.js';
+
+/** How long the page shows the same numbers and the same status, in milliseconds. */
+const LIFETIME_MS = 1_000;
+
+const NEXT_STEPS = [
+  {
+    title: 'Generate an SDK',
+    path: '/docs/guides/generate-an-sdk',
+    text: 'Turn the contract into a typed client for TypeScript, Python, Go and other languages.',
+  },
+  {
+    title: 'Keep a mirror',
+    path: '/docs/guides/mirroring',
+    text: 'Copy the catalogue once, then follow its changes without missing one.',
+  },
+  {
+    title: 'Stay within your limits',
+    path: '/docs/guides/calling-the-api#stay-within-your-limits',
+    text: 'Read what is left of your quotas from every response, and wait when they are used up.',
+  },
+  {
+    title: 'Handle errors',
+    path: '/docs/guides/calling-the-api#errors',
+    text: 'Every error has a stable code. See what each one means and what to do.',
+  },
+];
+
+interface LandingContent {
+  readonly site: PublicOptions;
+  /** Undefined while the database cannot be read. */
+  readonly numbers: { readonly counts: Counts; readonly plans: readonly Plan[] } | undefined;
+  readonly status: ServiceStatus;
+}
+
+/** Adds the landing page, `/`. While the database is down, notices replace the numbers. */
+export function addLandingPage(router: PageRouter, { db, health, isStopping, site }: PublicParts): void {
+  const landing = cached(async () => {
+    const numbers = await Promise.all([readCatalogCounts(db), listPlans(db)]).then(
+      ([counts, plans]) => ({ counts, plans }),
+      () => undefined,
+    );
+    const status = describeStatus({ isStopping: isStopping(), states: health.states });
+    const description =
+      'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
+    return publicPage(
+      site,
+      { title: 'Catalog Lookup Service', section: 'home', description },
+      <Landing site={site} numbers={numbers} status={status} />,
+    );
+  }, LIFETIME_MS);
+  router.get('/', async (ctx) => (await landing()).send(ctx, 'no-cache'));
+}
+
+function Landing({ site, numbers, status }: LandingContent): VNode {
+  const baseUrl = site.publicUrl();
+  return (
+    <div class="container landing">
+      <div class="hero split">
+        <section>
+          <p class="hero-status">
+            <Badge tone={status.tone}>{status.summary}</Badge>
+          </p>
+          <h1 id="what">
+            <span>Look up titles.</span> <span>Follow every change.</span>
+          </h1>
+          <p class="lead">
+            A read-only HTTP API for a catalogue of movies, series, people and curated collections. Built for back ends,
+            described by an OpenAPI contract.
+          </p>
+          {status.details.map((detail) => (
+            <Notice key={detail} tone={status.tone}>
+              {detail}
+            </Notice>
+          ))}
+          <p class="hero-actions">
+            <a class="button button-primary" href={keyAddress(site)}>
+              Get a key
+            </a>
+            <a class="button" href="/docs">
+              Read the reference
+            </a>
+          </p>
+          <dl class="base-url">
+            <dt>Base URL</dt>
+            <dd>
+              <code>{baseUrl}</code> <span class="muted">All paths begin with /api/v1.</span>
+            </dd>
+          </dl>
+        </section>
+        <section>
+          <h2 id="numbers">In the catalogue</h2>
+          <Totals counts={numbers?.counts} />
+        </section>
+      </div>
+
+      <section class="split">
+        <div>
+          <h2 id="key">Get a key</h2>
+          <p>
+            Every call needs an API key. Use keys in back ends only, never in client-side code. Create one per
+            environment, so that you can revoke each on its own: a revoked key fails on the very next request.
+          </p>
+        </div>
+        <KeySteps signInBy={site.signInBy} />
+      </section>
+
+      <section class="split">
+        <div>
+          <h2 id="first-call">Make your first call</h2>
+          <p>
+            Request the catalogue's totals. Each sample is a complete program without dependencies: it reads the key
+            from <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
+          </p>
+          <p>
+            The <a href="/docs">reference</a> has the same samples for every operation.
+          </p>
+        </div>
+        <div>
+          <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
+          {numbers !== undefined && <FirstResponse counts={numbers.counts} />}
+        </div>
+      </section>
+
+      <section>
+        <h2 id="next">Next steps</h2>
+        <ul class="card-grid">
+          {NEXT_STEPS.map(({ title, path, text }) => (
+            <li key={path} class="card">
+              <h3>
+                <a href={path}>{title}</a>
+              </h3>
+              <p>{text}</p>
+            </li>
+          ))}
+        </ul>
+      </section>
+
+      <section class="split">
+        <div>
+          <h2 id="plans">Plans and limits</h2>
+          <p>
+            Each plan limits requests per minute and per day. Your keys on the same plan share its limits, and every
+            response to a valid key shows how many requests you have left.
+          </p>
+        </div>
+        <Plans plans={numbers?.plans} />
+      </section>
+    </div>
+  );
+}
+
+/** The state of the service, for people who call it. */
+interface ServiceStatus {
+  readonly tone: Tone;
+  readonly summary: string;
+  /** What works and what does not, a sentence or two for each fault. */
+  readonly details: readonly string[];
+}
+
+const RESTARTING = 'One server is restarting. All calls work.';
+
+/** Describes to people who call the service what `/readyz` reports to operators. */
+function describeStatus({ isStopping, states }: Readiness): ServiceStatus {
+  const lost = [...states].flatMap(([dependency, state]) => (state === 'lost' ? [dependency] : []));
+  const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => OUTAGES[each].forCallers)]);
+  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details: [...details] };
+  if (details.size > 0) return { tone: 'warning', summary: 'Degraded', details: [...details] };
+  return { tone: 'ok', summary: 'All systems operational', details: [] };
+}

@@ -1,0 +1,56 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import type { Counts } from '../../../catalog/counts.js';
+import type { Plan } from '../../../limits/plans.js';
+import { CodeBlock, Notice, Stat, Table } from '../../parts/content/components.js';
+
+const COUNTS: readonly (readonly [keyof Counts, string])[] = [
+  ['titles', 'Titles'],
+  ['movies', 'Movies'],
+  ['series', 'Series'],
+  ['available_in_library', 'In the library'],
+  ['people', 'People'],
+  ['collections', 'Collections'],
+];
+
+/** The totals of the catalogue. */
+export function Totals({ counts }: { readonly counts: Counts | undefined }): VNode {
+  if (counts === undefined) return <Notice tone="warning">These numbers are unavailable right now.</Notice>;
+  return (
+    <dl class="stats">
+      {COUNTS.map(([name, label]) => (
+        <Stat key={name} name={label}>
+          {formatCount(counts[name])}
+        </Stat>
+      ))}
+    </dl>
+  );
+}
+
+/** The plans and their limits. */
+export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }): VNode {
+  if (plans === undefined) {
+    return <Notice tone="warning">The plans cannot be shown right now. Their limits still apply.</Notice>;
+  }
+  return (
+    <Table
+      caption="Plans and their limits"
+      hasCards
+      columns={['Plan', { label: 'Per minute', numeric: true }, { label: 'Per day', numeric: true }, 'Commercial use']}
+      rows={plans.map(({ id, name, requestsPerMinute, requestsPerDay, commercialUse }) => [
+        <>
+          {name} <code>{id}</code>
+        </>,
+        formatCount(requestsPerMinute),
+        formatCount(requestsPerDay),
+        commercialUse ? 'Allowed' : 'Not allowed',
+      ])}
+    />
+  );
+}
+
+/** The response to the first call, as the API gives it. */
+export function FirstResponse({ counts: { collections, ...counts } }: { readonly counts: Counts }): VNode {
+  const body = { data: { ...counts, svc_collections: collections } };
+  return <CodeBlock label="Response" code={JSON.stringify(body, undefined, 2)} language="json" />;
+}

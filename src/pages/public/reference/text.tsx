@@ -1,0 +1,23 @@
+import type { VNode } from 'preact';
+import { renderMarkdown } from '../../parts/content/markdown.js';
+import type { Contract } from './contract.js';
+
+/** What each part of the reference needs. */
+export interface ReferenceContext {
+  readonly contract: Contract;
+  /** The public URL of the service, an origin. */
+  readonly baseUrl: string;
+  /** The address of what inline code names: error codes, operations and schemas. */
+  readonly linkCode: (code: string) => string | undefined;
+}
+
+interface TextProps {
+  readonly context: ReferenceContext;
+  readonly text: string | undefined;
+}
+
+/** A description of the contract, with links to what it names. */
+export function Text({ context: { linkCode }, text }: TextProps): VNode | null {
+  if (text === undefined) return null;
+  return <div dangerouslySetInnerHTML={{ __html: renderMarkdown(text, { linkCode }).html.trimEnd() }} />;
+}

@@ -1,0 +1,106 @@
+import { LEAKED_KEY_PATH } from '../../http/leaked-keys/leaked-keys.js';
+import { reportFoundKeys } from '../../http/leaked-keys/report.js';
+import { clientAddress } from '../../http/request/client-address.js';
+import { hashApiKey } from '../../keys/api-key.js';
+import type { PageContext, PageRouter } from '../parts/context.js';
+import type { PublicParts } from './context.js';
+import { formParser } from '../parts/forms/form.js';
+import { CodeBlock, Notice } from '../parts/content/components.js';
+import { PageError } from '../parts/frame/error-page.js';
+import { ErrorSummary, Field, FormActions } from '../parts/forms/form-field.js';
+import { page } from '../parts/frame/page.js';
+
+const parseReport = formParser({ key: { schema: {} } });
+
+/**
+ * Adds the page on which anybody can revoke a key they found, with the whole key and without signing in. Programs send JSON
+ * instead, which `revokeLeakedKeys` answers. The page discloses nothing that a call with the key would not.
+ */
+export function addRevokeLeakedKey(router: PageRouter, parts: PublicParts): void {
+  router.get(LEAKED_KEY_PATH, (ctx) => {
+    show(ctx, {});
+  });
+
+  router.post(LEAKED_KEY_PATH, async (ctx) => {
+    show(ctx, await report(parts, parseReport(ctx).values.key, clientAddress(ctx.req, parts.trustedProxies)));
+  });
+}
+
+/** @throws PageError 429 for an address that sends too many unknown keys */
+async function report(parts: PublicParts, text: string, address: string): Promise<Reported> {
+  const hash = hashApiKey(text);
+  if (hash === undefined) return { error: 'This is not a complete key. Check that you copied all of it.' };
+  const result = await reportFoundKeys(parts, [hash], address);
+  if (result.kind === 'done') return { outcome: result.known.has(hash) ? result.propagation : 'unknown' };
+  const { resetSeconds } = result.state;
+  throw new PageError(
+    429,
+    'Too many unknown keys',
+    `You submitted too many unknown keys. Wait ${resetSeconds} s and try again.`,
+    { 'Retry-After': String(resetSeconds) },
+  );
+}
+
+/** What became of a key. The page does not repeat the key. */
+const OUTCOMES = {
+  none: 'This key was already revoked.',
+  immediate: 'The key has been revoked, and its owner can see that it was found.',
+  eventual: 'The key has been revoked and fails within moments. Its owner can see that it was found.',
+  unknown: 'This is not a key of this service, so there is nothing to revoke.',
+} as const;
+
+interface Reported {
+  readonly outcome?: keyof typeof OUTCOMES;
+  /** For a text that is no key. */
+  readonly error?: string;
+}
+
+function show(ctx: PageContext, { outcome, error }: Reported): void {
+  page(
+    ctx,
+    {
+      title: 'Revoke a leaked key',
+      status: error === undefined ? 200 : 422,
+      hasErrors: error !== undefined,
+    },
+    <>
+      <ErrorSummary errors={[{ id: 'key', message: error }]} />
+      {outcome !== undefined && (
+        <Notice tone={outcome === 'unknown' ? 'info' : 'ok'} role="status">
+          {OUTCOMES[outcome]}
+        </Notice>
+      )}
+      <p class="lead">
+        Found an API key of this service in a repository or a log? Paste it here to revoke it at once and for good. You
+        do not need an account.
+      </p>
+      <form class="form" method="post">
+        <Field
+          id="key"
+          name="key"
+          label="API key"
+          hint="It starts with svc_ and has 51 characters."
+          error={error}
+          required
+          maxLength={200}
+          autocapitalize="off"
+          spellcheck={false}
+        />
+        <FormActions label="Revoke key" tone="danger" />
+      </form>
+      <h2>Automated reports</h2>
+      <p>
+        Secret scanners can send the key as JSON. The response is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
+        <code>false</code> for anything that is not a key of this service. See the{' '}
+        <a href="/docs/guides/leaked-keys">guide</a> for the key format, and{' '}
+        <a href="/openapi-leaked-keys.json">the OpenAPI document</a> for the request and its responses.
+      </p>
+      <CodeBlock
+        label="curl"
+        code={`printf '{"key":"%s"}' "$KEY" |
+  curl -H 'Content-Type: application/json' --data-binary @- \\
+    ${ctx.state.site.publicUrl()}${LEAKED_KEY_PATH}`}
+      />
+    </>,
+  );
+}

@@ -1,0 +1,112 @@
+import type { VNode } from 'preact';
+import { looksLikeKey } from '../../../keys/api-key.js';
+import type { PageRouter } from '../../parts/context.js';
+import type { PublicParts } from '../context.js';
+import { cached } from '../../parts/web/cached.js';
+import { queryOf } from '../../parts/web/page-address.js';
+import { answerPage } from '../../parts/frame/page.js';
+import { seeOther } from '../../parts/web/return-to.js';
+import { MAX_QUERY, SEARCH_PATH, SearchBox } from '../../parts/content/search-form.js';
+import { listEntries } from './search-index.js';
+import { createSearch, type Found, type FoundGroup, type Piece, type Search } from './search.js';
+
+/** Makes the index once. */
+type OpenSearch = () => Promise<Search>;
+
+/** The parameter of the page that a search for a key leads to. */
+const REFUSED = 'key-refused';
+
+/** What the page shows then. */
+const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
+
+/** Makes the first search wait for its index. Add it above the deadline, which this may outlast on a busy machine. */
+export function prepareSearch(
+  router: PageRouter,
+  { contract, site }: Pick<PublicParts, 'contract' | 'site'>,
+): OpenSearch {
+  const openSearch = cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
+  router.use(SEARCH_PATH, async (_ctx, next) => {
+    await openSearch();
+    await next();
+  });
+  return openSearch;
+}
+
+/** Adds the search of the reference and the guides. */
+export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
+  router.get(SEARCH_PATH, async (ctx) => {
+    const parameters = queryOf(ctx);
+    const wanted = parameters.get('q') ?? '';
+    if (looksLikeKey(wanted)) {
+      // The key leaves the address, which is kept in histories.
+      seeOther(ctx, `${SEARCH_PATH}?${REFUSED}`);
+      return;
+    }
+    const query = wanted.trim().slice(0, MAX_QUERY);
+    const groups = query === '' ? [] : (await openSearch())(query);
+    const description = 'Search the reference and the guides.';
+    // The header of a narrow screen has only the button.
+    const hasFocus = parameters.get('q') === '';
+    answerPage(
+      ctx,
+      { title: 'Search', section: 'docs', description },
+      <div class="container">
+        <h1>Search</h1>
+        <SearchBox query={query} hasFocus={hasFocus} />
+        <p>{parameters.has(REFUSED) ? KEY_REFUSED : describeResults(query, groups)}</p>
+        <div class="found">
+          {groups.map(({ group, found }) => (
+            <section key={group} aria-label={group}>
+              <h2>{group}</h2>
+              <ul>
+                {found.map((each) => (
+                  <Result key={each.entry.address} {...each} />
+                ))}
+              </ul>
+            </section>
+          ))}
+        </div>
+        {groups.length === 0 && (
+          <p>
+            Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
+          </p>
+        )}
+        <label class="checkbox small muted scripted">
+          <input type="checkbox" data-search-slash checked autocomplete="off" />
+          <span>
+            Press <kbd>/</kbd> on any page to search
+          </span>
+        </label>
+      </div>,
+    );
+  });
+}
+
+function describeResults(query: string, groups: readonly FoundGroup[]): string {
+  if (query === '') return 'Find an operation, an error code, a parameter, a field, a header or a guide.';
+  const total = groups.reduce((sum, group) => sum + group.total, 0);
+  const shown = groups.reduce((sum, { found }) => sum + found.length, 0);
+  if (total === 0) return `No results for “${query}”. Check the spelling, or try fewer or more general words.`;
+  const count = shown < total ? `${shown} of ${total} results` : total === 1 ? '1 result' : `${total} results`;
+  return `${count} for “${query}”.`;
+}
+
+function Result({ entry: { context, address }, name, snippet }: Found): VNode {
+  return (
+    <li>
+      <a href={address}>
+        <b>
+          <Pieces pieces={name} />
+        </b>{' '}
+        <small>{context}</small>
+        <span>
+          <Pieces pieces={snippet} />
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function Pieces({ pieces }: { readonly pieces: readonly Piece[] }): VNode {
+  return <>{pieces.map(({ text, isMatch }) => (isMatch ? <mark>{text}</mark> : text))}</>;
+}

@@ -1,0 +1,166 @@
+import MiniSearch from 'minisearch';
+import { MAX_QUERY } from '../../parts/content/search-form.js';
+import type { Entry } from './search-index.js';
+
+/** The most results of a group. */
+const MOST_OF_A_GROUP = 6;
+
+/** How many characters of an entry's text are shown. */
+const SNIPPET = 160;
+
+/** How many of them stand before the match. */
+const SNIPPET_LEAD = 50;
+
+/** How much a match counts, by the field that it is in. */
+const WEIGHTS = { name: 5, aliases: 4, text: 1, context: 0.5 };
+
+/** How many times more an entry counts if the query is its whole name. */
+const WHOLE_NAME = 20;
+
+/** Fewer letters begin too many words. */
+const MIN_PREFIX = 2;
+
+/** A shorter word is one letter away from too many others. */
+const MIN_MISTYPED = 4;
+
+/** A word of so many letters may have two typing errors. */
+const LONG_WORD = 6;
+
+/** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
+const WORD = /[\p{Lu}\p{N}]+[\p{Ll}\p{N}]*|[\p{Ll}\p{N}]+/gu;
+
+/** Words that say little. */
+const STOP_WORDS = new Set(
+  'a an and are can do does for how i in is it my of on or the to what where which with you your'.split(' '),
+);
+
+/** A piece of a text, and whether the query matches it. */
+export interface Piece {
+  readonly text: string;
+  readonly isMatch: boolean;
+}
+
+/** An entry that was found. */
+export interface Found {
+  readonly entry: Entry;
+  readonly name: readonly Piece[];
+  readonly snippet: readonly Piece[];
+}
+
+/** Results of one kind, the best first. */
+export interface FoundGroup {
+  readonly group: Entry['group'];
+  readonly found: readonly Found[];
+  /** The number of matching entries, shown or not. */
+  readonly total: number;
+}
+
+/** Finds entries by all words of a query, which is cut to {@link MAX_QUERY}. */
+export type Search = (query: string) => readonly FoundGroup[];
+
+/**
+ * Indexes a list of entries. A word of a query matches the words that it begins; if there are none, it counts as mistyped and
+ * matches similar ones.
+ */
+export async function createSearch(entries: readonly Entry[]): Promise<Search> {
+  const known = new Set<string>();
+  const isKnown = (beginning: string): boolean => [...known].some((term) => term.startsWith(beginning));
+  const index = new MiniSearch<{ readonly id: number }>({
+    fields: Object.keys(WEIGHTS),
+    tokenize: (text) => text.match(WORD) ?? [],
+    processTerm: (word) => {
+      const term = termOf(word);
+      if (term !== undefined) known.add(term);
+      return term;
+    },
+    searchOptions: {
+      processTerm: termOf,
+      boost: WEIGHTS,
+      combineWith: 'AND',
+      prefix: ({ length }) => length >= MIN_PREFIX,
+      fuzzy: (term) => term.length >= MIN_MISTYPED && !isKnown(term) && (term.length < LONG_WORD ? 1 : 2),
+      // The context narrows a search, as in `problem detail`, but finds nothing by itself.
+      filter: ({ match }) => Object.values(match).some((fields) => fields.some((field) => field !== 'context')),
+    },
+  });
+  // In pieces, between which other requests get their turn.
+  await index.addAllAsync(
+    entries.map(({ name, aliases = [], context, text }, id) => ({
+      id,
+      name: withJoined(name),
+      aliases: aliases.map(withJoined).join(' '),
+      context,
+      text,
+    })),
+  );
+
+  const names = entries.map(({ name, aliases = [] }) => [name, ...aliases].map(joined));
+  return (text) => {
+    const query = text.slice(0, MAX_QUERY);
+    const name = joined(query);
+    // Each word once: a repeated one would only be looked up again.
+    const words = new Set(query.match(WORD));
+    const matches = index
+      .search([...words].join(' '), {
+        boostDocument: (id: number) => (names[id]?.includes(name) === true ? WHOLE_NAME : 1),
+      })
+      .flatMap(({ id, terms }) => {
+        const entry = entries[id as number];
+        return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
+      });
+    // The group of the best match comes first.
+    return [...new Set(matches.map(({ entry }) => entry.group))].map((group) => {
+      const ofGroup = matches.filter(({ entry }) => entry.group === group);
+      return {
+        group,
+        found: ofGroup.slice(0, MOST_OF_A_GROUP).map(({ entry, terms }) => show(entry, terms)),
+        total: ofGroup.length,
+      };
+    });
+  };
+}
+
+/** @returns a word as it is indexed: in lower case and without the ending of a plural; undefined for one that says little */
+function termOf(word: string): string | undefined {
+  const term = word.toLowerCase();
+  if (STOP_WORDS.has(term)) return undefined;
+  return /..[^isu]s$/.test(term) ? term.slice(0, -1) : term;
+}
+
+/** @returns a name as one word, for somebody who types `ratelimit` */
+function joined(name: string): string {
+  return (name.match(WORD) ?? []).map((word) => termOf(word) ?? '').join('');
+}
+
+function withJoined(name: string): string {
+  return `${name} ${joined(name)}`;
+}
+
+function show(entry: Entry, terms: ReadonlySet<string>): Found {
+  const name = split(entry.name, terms);
+  const isInName = name.some(({ isMatch }) => isMatch);
+  const [before] = split(entry.text, terms);
+  const place = isInName || before === undefined || before.isMatch ? 0 : before.text.length;
+  return { entry, name, snippet: split(cut(entry.text, place), terms) };
+}
+
+/** @returns the part of a text around a place, from one word to another */
+function cut(text: string, place: number): string {
+  const from = place <= SNIPPET_LEAD ? 0 : text.indexOf(' ', place - SNIPPET_LEAD) + 1;
+  if (text.length - from <= SNIPPET) return `${from > 0 ? '… ' : ''}${text.slice(from)}`;
+  const to = text.lastIndexOf(' ', from + SNIPPET);
+  return `${from > 0 ? '… ' : ''}${text.slice(from, to > from ? to : from + SNIPPET)} …`;
+}
+
+/** Splits a text into the words that match and what stands between. */
+function split(text: string, terms: ReadonlySet<string>): readonly Piece[] {
+  const pieces: Piece[] = [];
+  let end = 0;
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    const term = termOf(word);
+    if (term === undefined || !terms.has(term)) continue;
+    pieces.push({ text: text.slice(end, index), isMatch: false }, { text: word, isMatch: true });
+    end = index + word.length;
+  }
+  return [...pieces, { text: text.slice(end), isMatch: false }].filter((piece) => piece.text !== '');
+}

@@ -1,0 +1,67 @@
+import type { Knex } from 'knex';
+import type { VNode } from 'preact';
+import { isKeyPrefix } from '../../keys/api-key.js';
+import type { KeyRecord } from '../../keys/key-record.js';
+import { findKeyOf, listKeysOf } from '../../keys/keys.js';
+import { isolated } from '../parts/content/values.js';
+import type { SettingsContext } from './guards.js';
+
+/** A developer may have thousands of inactive keys; the chosen one is always listed. */
+const MOST_LISTED = 50;
+
+/** The most characters of a label that fit on a narrow screen. */
+const SHOWN_LABEL = 40;
+
+/** The keys that a page can be limited to. */
+export interface KeyChoice {
+  /** Undefined for all keys. */
+  readonly chosen: KeyRecord | undefined;
+  /** Active keys first. */
+  readonly listed: readonly KeyRecord[];
+}
+
+/** Reads which of the developer's keys `?key=` names. The prefix of any other key means all keys. */
+export async function readKeyChoice({ state }: SettingsContext, db: Knex): Promise<KeyChoice> {
+  const { developerId } = state.session;
+  const prefix = state.target.search.get('key') ?? '';
+  const chosen = isKeyPrefix(prefix) ? await findKeyOf(db, developerId, prefix) : undefined;
+  const listed = await listKeysOf(db, developerId, { limit: MOST_LISTED, offset: 0 });
+  const isListed = chosen === undefined || listed.some((key) => key.prefix === chosen.prefix);
+  return { chosen, listed: isListed ? listed : [chosen, ...listed] };
+}
+
+interface KeyFilterProps {
+  /** The address of the page. */
+  readonly path: string;
+  /** What else stands in the query of the address. */
+  readonly query?: Readonly<Record<string, string>>;
+  readonly keys: KeyChoice;
+}
+
+/** A form that limits a page to one key. */
+export function KeyFilter({ path, query = {}, keys: { chosen, listed } }: KeyFilterProps): VNode {
+  return (
+    <form class="filter" method="get" action={path}>
+      {Object.entries(query).map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
+      <label for="filter-key">Key</label>
+      <select class="input" id="filter-key" name="key" autocomplete="off">
+        <option value="">All keys</option>
+        {listed.map(({ prefix, label }) => (
+          <option key={prefix} value={prefix} selected={prefix === chosen?.prefix}>
+            {label === null ? prefix : `${isolated(shorten(label))} (${prefix})`}
+          </option>
+        ))}
+      </select>
+      <button class="button" type="submit">
+        Show
+      </button>
+    </form>
+  );
+}
+
+function shorten(label: string): string {
+  const characters = Array.from(label);
+  return characters.length > SHOWN_LABEL ? `${characters.slice(0, SHOWN_LABEL - 1).join('')}…` : label;
+}

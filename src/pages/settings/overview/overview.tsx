@@ -1,0 +1,145 @@
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
+import { listPasskeys } from '../../../accounts/passkeys.js';
+import { relyingPartyOf } from '../../../accounts/relying-party.js';
+import type { Session } from '../../../accounts/sessions.js';
+import { listEvents } from '../../../events/events.js';
+import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { listKeysWithHints, readKeySummary } from '../../../keys/key-summary.js';
+import { readRecentUsage } from '../../../usage/read-usage.js';
+import type { SiteParts } from '../../parts/context.js';
+import { Fact, Stat } from '../../parts/content/components.js';
+import { Operator } from '../../parts/content/operator.js';
+import { RelativeTime, UserText } from '../../parts/content/values.js';
+import { EventTable } from '../../parts/events.js';
+import type { Guards, SettingsRouter } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { successRate, total } from '../../parts/usage/counts.js';
+import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
+import { FirstSteps } from './first-call.js';
+import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
+
+const SHOWN_EVENTS = 5;
+
+/** More keys with hints than this are not listed one by one. */
+const SHOWN_KEYS = 5;
+
+/** Adds the first page of the settings: what needs attention, the numbers of today, and the facts of the project. */
+export function addOverview(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
+  const { db, site } = parts;
+
+  router.get('/settings', requireSession, async (ctx) => {
+    const { session } = ctx.state;
+    const { developerId } = session;
+    const keys = await readKeySummary(db, developerId);
+    const hinted = await listKeysWithHints(db, developerId, SHOWN_KEYS + 1);
+    const plans = await readPlanStates(parts, developerId);
+    const usage = await readRecentUsage(db, developerId);
+    const { today } = usage;
+    const isSuspended = session.suspendedAt !== null;
+    settingsPage(
+      ctx,
+      { title: 'Overview', tab: 'overview' },
+      <>
+        <Warnings>
+          {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS })}
+          {isSuspended ? [] : quotaWarnings(plans)}
+          {usageWarnings(usage)}
+        </Warnings>
+        {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
+        {keys.total > 0 && (
+          <>
+            <section>
+              <h2 id="today">Today</h2>
+              <dl class="stats">
+                <Stat name="Active keys">
+                  {formatCount(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
+                </Stat>
+                <Stat name="Requests since 00:00 UTC">{formatCount(total(today))}</Stat>
+                <Stat name="Success rate">{successRate(today)}</Stat>
+                <Stat name="Refused by a limit">{formatCount(today.refused)}</Stat>
+              </dl>
+            </section>
+            <section>
+              <h2 id="limits">Limits</h2>
+              <Quotas states={plans} />
+            </section>
+          </>
+        )}
+        <section>
+          <h2 id="activity">Recent events</h2>
+          <EventTable events={await listEvents(db, { developerId, limit: SHOWN_EVENTS })} />
+          <p>
+            <a href="/settings/events">All events</a>
+          </p>
+        </section>
+        <Facts
+          session={session}
+          plans={plans}
+          identities={await listIdentities(db, developerId)}
+          passkeys={(await listPasskeys(db, developerId)).length}
+          canAddPasskey={!isSuspended && relyingPartyOf(site.publicUrl()) !== undefined}
+        />
+      </>,
+    );
+  });
+}
+
+interface FactsProps {
+  readonly session: Session;
+  /** The plan of the developer's new keys, and those of the active keys. */
+  readonly plans: readonly PlanState[];
+  /** The identities that sign in as the developer. */
+  readonly identities: readonly LinkedIdentity[];
+  /** How many passkeys sign in as the developer. */
+  readonly passkeys: number;
+  readonly canAddPasskey: boolean;
+}
+
+function Facts({ session, plans, identities, passkeys, canAddPasskey }: FactsProps): VNode {
+  return (
+    <section>
+      <h2 id="project">Project</h2>
+      <dl class="facts">
+        <Fact name="Name">
+          <UserText text={session.projectName} />
+        </Fact>
+        <Fact name={plans.length === 1 ? 'Plan' : 'Plans'}>
+          {plans.map(({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
+            <div key={id}>
+              {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
+            </div>
+          ))}
+        </Fact>
+        <Fact name="Developer ID">
+          {session.developerId}{' '}
+          <span class="muted">
+            Quote it when you contact <Operator />.
+          </span>
+        </Fact>
+        {identities.length > 0 && (
+          <Fact name={identities.length === 1 ? 'Linked identity' : 'Linked identities'}>
+            {identities.map(({ issuer, subject }) => (
+              <div key={`${issuer} ${subject}`}>
+                <code>
+                  <UserText text={subject} />
+                </code>{' '}
+                at {issuer}
+              </div>
+            ))}
+          </Fact>
+        )}
+        {(passkeys > 0 || canAddPasskey) && (
+          <Fact name="Passkeys">
+            <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
+            {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
+          </Fact>
+        )}
+        <Fact name="Signed in">
+          <RelativeTime at={session.signedInAt} />
+        </Fact>
+      </dl>
+    </section>
+  );
+}

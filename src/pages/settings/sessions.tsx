@@ -1,0 +1,105 @@
+import { endAllSessions, endSessionOf, listSessions } from '../../accounts/sessions.js';
+import type { SignInWay } from '../../events/events.js';
+import type { SiteParts } from '../parts/context.js';
+import { formParser } from '../parts/forms/form.js';
+import { Badge, Table } from '../parts/content/components.js';
+import { FormActions } from '../parts/forms/form-field.js';
+import { Operator } from '../parts/content/operator.js';
+import { RelativeTime } from '../parts/content/values.js';
+import { seeOther } from '../parts/web/return-to.js';
+import { setCookie } from '../parts/web/cookies.js';
+import { browserName } from '../parts/content/browser-name.js';
+import type { Guards, SettingsRouter } from './guards.js';
+import { redirectAndConfirm } from './notices.js';
+import { Pager, readListPage } from '../parts/forms/list-page.js';
+import { settingsPage } from './settings-page.js';
+
+const PATH = '/settings/sessions';
+
+/** Confirms that a browser is signed out. */
+export const SIGNED_OUT = '/signed-out';
+
+/** An id fits the type of its column. */
+const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
+
+const WAYS: Readonly<Record<SignInWay, string>> = {
+  link: 'with a link',
+  provider: 'with your provider',
+  passkey: 'with a passkey',
+};
+
+/** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
+export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
+  router.get(PATH, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
+    settingsPage(
+      ctx,
+      { title: 'Sessions', tab: 'sessions' },
+      <>
+        <p>
+          These browsers are signed in to your project. If you do not recognise one, end its session and tell{' '}
+          <Operator />.
+        </p>
+        <Table
+          caption="Sessions"
+          hasCards
+          columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
+          rows={sessions.rows.map(({ id: each, userAgent, signedInAt, way, lastSeenAt }) => [
+            <>
+              {browserName(userAgent)} {each === id && <Badge tone="ok">This browser</Badge>}
+            </>,
+            <span>
+              <RelativeTime at={signedInAt} />
+              {way !== null && `, ${WAYS[way]}`}
+            </span>,
+            <RelativeTime at={lastSeenAt} />,
+            <form method="post" action={`${PATH}/end`}>
+              <input type="hidden" name="session" value={each} />
+              <button
+                class="button button-quiet danger"
+                type="submit"
+                aria-label={`End session ${each}, ${browserName(userAgent)}`}
+              >
+                End
+              </button>
+            </form>,
+          ])}
+        />
+        <Pager path={PATH} page={sessions} />
+        <div class="cluster">
+          {sessions.rows.some((each) => each.id !== id) && (
+            <form method="post" action={`${PATH}/end-others`}>
+              <FormActions label="End all other sessions" tone="danger" />
+            </form>
+          )}
+          <form method="post" action={`${PATH}/end-all`}>
+            <FormActions label="End all sessions, including this one" tone="danger" />
+          </form>
+        </div>
+      </>,
+    );
+  });
+
+  router.post(`${PATH}/end`, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    const ended = Number(parseEnd(ctx).values.session);
+    await endSessionOf(db, developerId, ended);
+    if (ended === id) {
+      setCookie(ctx, 'session', undefined);
+      seeOther(ctx, SIGNED_OUT);
+    } else redirectAndConfirm(ctx, PATH, 'session_ended');
+  });
+
+  router.post(`${PATH}/end-others`, requireSession, async (ctx) => {
+    const { id, developerId } = ctx.state.session;
+    await endAllSessions(db, developerId, 'developer', id);
+    redirectAndConfirm(ctx, PATH, 'other_sessions_ended');
+  });
+
+  router.post(`${PATH}/end-all`, requireSession, async (ctx) => {
+    await endAllSessions(db, ctx.state.session.developerId, 'developer');
+    setCookie(ctx, 'session', undefined);
+    redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
+  });
+}

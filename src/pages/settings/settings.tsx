@@ -1,0 +1,77 @@
+import { endSession, findSession } from '../../accounts/sessions.js';
+import type { PageRouter, SiteParts } from '../parts/context.js';
+import { page } from '../parts/frame/page.js';
+import { seeOther, SETTINGS } from '../parts/web/return-to.js';
+import { readCookie, removeCookies } from '../parts/web/cookies.js';
+import { addEvents } from './events.js';
+import { createGuards, type SettingsContext, type SettingsRouter } from './guards.js';
+import { addKeys } from './keys/keys.js';
+import { addPasskeys } from './passkeys.js';
+import { addOverview } from './overview/overview.js';
+import { notices } from './notices.js';
+import { addSessions, SIGNED_OUT } from './sessions.js';
+import { settingsPage, TABS } from './settings-page.js';
+import { addUsage } from './usage/usage.js';
+
+/** Adds the developer settings, `/settings`, and sign-out. */
+export function addSettings(router: PageRouter, parts: SiteParts): void {
+  const guards = createGuards(parts, answerSuspended);
+
+  router.post('/sign-out', async (ctx) => {
+    await endSession(parts.db, readCookie(ctx, 'session'));
+    // The next person to sign in with this browser must not get a form that this one filled in.
+    removeCookies(ctx);
+    // The back button must not show the settings again.
+    ctx.set('Clear-Site-Data', '"cache"');
+    seeOther(ctx, SIGNED_OUT);
+  });
+
+  router.get(SIGNED_OUT, async (ctx) => {
+    const isSignedIn = (await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined;
+    const [title, address, label] = isSignedIn
+      ? (['You are signed in', SETTINGS, 'Go to the settings'] as const)
+      : (['You are signed out', '/sign-in', 'Sign in'] as const);
+    page(
+      ctx,
+      { title, section: 'settings' },
+      <>
+        {notices(ctx)}
+        {!isSignedIn && <p role="status">This browser can no longer open your settings. Your keys stay active.</p>}
+        <p>
+          <a class="button button-primary" href={address}>
+            {label}
+          </a>
+        </p>
+      </>,
+    );
+  });
+
+  // The guards of its routes find the session.
+  const settings = router as unknown as SettingsRouter;
+  addOverview(settings, parts, guards);
+  addKeys(settings, parts, guards);
+  addUsage(settings, parts, guards);
+  addEvents(settings, parts, guards);
+  addPasskeys(settings, parts, guards);
+  addSessions(settings, parts, guards);
+}
+
+/** Answers a suspended developer with a link to what can still be read. The frame explains the suspension. */
+function answerSuspended(ctx: SettingsContext): void {
+  const { id, path, label } = TABS.findLast((tab) => ctx.path.startsWith(tab.path)) ?? TABS[0];
+  settingsPage(
+    ctx,
+    { title: 'Account suspended', tab: id, status: 403 },
+    <>
+      <p>
+        {ctx.method === 'POST' && <strong>Nothing was changed. </strong>}
+        You cannot use this page while your account is suspended.
+      </p>
+      <p>
+        <a class="button" href={path}>
+          Go to your {label.toLowerCase()}
+        </a>
+      </p>
+    </>,
+  );
+}

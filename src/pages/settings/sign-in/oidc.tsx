@@ -1,0 +1,142 @@
+import {
+  beginSignUp,
+  findDeveloperOf,
+  PROVIDER_SIGN_IN_SECONDS,
+  SIGN_UP_LIFETIME_MINUTES,
+  spendProviderSignIn,
+  type Identity,
+} from '../../../accounts/identities.js';
+import { ProviderUnavailable, SignInRefused } from '../../../accounts/oidc-provider.js';
+import { isPlainText } from '../../../platform/text/plain-text.js';
+import { clientAddress } from '../../../http/request/client-address.js';
+import { boundConcurrency } from '../../../http/request/concurrency.js';
+import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
+import { CodeBlock } from '../../parts/content/components.js';
+import { PageError } from '../../parts/frame/error-page.js';
+import { Operator } from '../../parts/content/operator.js';
+import { page } from '../../parts/frame/page.js';
+import { returnTo, seeOther } from '../../parts/web/return-to.js';
+import { readCookie, setCookie } from '../../parts/web/cookies.js';
+import { signIn, tooManyAttempts } from './sign-in-link.js';
+
+/** Where the provider redirects the browser: to be registered there, under PUBLIC_URL. */
+export const OIDC_CALLBACK = '/sign-in/oidc/callback';
+
+/** How many sign-ins may wait for a provider that does not respond. Further ones are refused. */
+const WAITING = { running: 20, waiting: 0, perAddress: 10, perWindow: 10 };
+
+/** The longest subject that OpenID Connect allows and the database stores, in characters. */
+const MAX_SUBJECT = 255;
+
+/**
+ * Adds sign-in with an identity provider. It starts with a link, since the content security policy blocks a form that
+ * redirects to another origin.
+ */
+export function addOidc(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
+  const { signInBy, failedSignIns } = site;
+  if (signInBy === undefined) return;
+  const { provider } = signInBy;
+  const bounded = boundConcurrency(WAITING, trustedProxies);
+
+  router.get('/sign-in/oidc', async (ctx) => {
+    const begin = async (): Promise<void> => {
+      const { secret, url } = await translated(provider.begin());
+      setCookie(ctx, 'oidc', secret, PROVIDER_SIGN_IN_SECONDS);
+      seeOther(ctx, url.href);
+    };
+    await (provider.isDiscovered ? begin() : bounded(ctx, begin));
+  });
+
+  /** Requests the identity from the provider, and counts a failure. */
+  async function identify(address: string, secret: string, answer: URLSearchParams): Promise<Identity> {
+    try {
+      if (!(await spendProviderSignIn(db, secret))) throw new SignInRefused();
+      return await provider.finish(secret, answer);
+    } catch (error) {
+      await failedSignIns.count(address);
+      throw error;
+    }
+  }
+
+  router.get(OIDC_CALLBACK, async (ctx) => {
+    const secret = readCookie(ctx, 'oidc');
+    setCookie(ctx, 'oidc', undefined);
+    const { search } = ctx.state.target;
+    if (secret === undefined || !provider.isReturn(secret, search)) throw refusal(new SignInRefused());
+    const address = clientAddress(ctx.req, trustedProxies);
+    const attempt = await failedSignIns.check(address);
+    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
+    await bounded(ctx, async () => {
+      const identity = await translated(identify(address, secret, search));
+      requireStorable(identity);
+      if (await signIn(ctx, db, 'provider', (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
+      else if (signInBy.signUp) {
+        setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
+        seeOther(ctx, '/sign-up');
+      } else showUnlinked(ctx, identity);
+    });
+  });
+}
+
+/** Turns an error into one for the person who signs in. The reason goes to the log. */
+async function translated<T>(result: Promise<T>): Promise<T> {
+  try {
+    return await result;
+  } catch (error) {
+    if (error instanceof SignInRefused) throw refusal(error);
+    if (!(error instanceof ProviderUnavailable)) throw error;
+    throw new PageError(
+      503,
+      'Your provider is not responding',
+      'Your sign-in provider is not responding correctly. Try again in a minute. Your keys are not affected.',
+      { 'Retry-After': '60' },
+      error,
+    );
+  }
+}
+
+function refusal({ message }: SignInRefused): PageError {
+  return new PageError(403, 'Sign-in failed', message);
+}
+
+/** Operators type the subject on the command line, which accepts the same characters. @throws PageError 403 */
+function requireStorable({ subject }: Identity): void {
+  if (Array.from(subject).length <= MAX_SUBJECT && isPlainText(subject) && subject.trim() === subject) return;
+  throw new PageError(
+    403,
+    'This identity is not supported',
+    <>
+      The subject that your provider uses to identify you is longer than {MAX_SUBJECT} characters, or contains control
+      characters or leading or trailing spaces. Ask <Operator /> for a sign-in link instead.
+    </>,
+  );
+}
+
+function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
+  page(
+    ctx,
+    { title: 'Your identity is not linked yet', section: 'settings', status: 403 },
+    <>
+      <p>
+        You signed in with your provider, but your identity is not linked to a project on this service. Send these two
+        lines to <Operator />, and sign in again once they have linked it.
+      </p>
+      <CodeBlock label="Your identity" code={`Issuer:  ${issuer}\nSubject: ${subject}`} />
+      <p>The operator runs this command:</p>
+      <CodeBlock
+        label="Command"
+        code={`catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
+      />
+      <p>
+        <a class="button" href="/sign-in">
+          Sign in again
+        </a>
+      </p>
+    </>,
+  );
+}
+
+/** Quotes a text of the provider for a shell. */
+function quoted(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

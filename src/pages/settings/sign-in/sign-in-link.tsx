@@ -1,0 +1,71 @@
+import { spendSignInLink } from '../../../accounts/sign-in-links.js';
+import { ABSOLUTE_DAYS, startSession } from '../../../accounts/sessions.js';
+import type { Knex } from 'knex';
+import type { SignInWay } from '../../../events/events.js';
+import { clientAddress } from '../../../http/request/client-address.js';
+import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
+import { PageError } from '../../parts/frame/error-page.js';
+import { Operator } from '../../parts/content/operator.js';
+import { addLinkPage, readLink } from '../../parts/forms/link-page.js';
+import { returnTo } from '../../parts/web/return-to.js';
+import { readCookie, setCookie } from '../../parts/web/cookies.js';
+
+const DAY_SECONDS = 86_400;
+
+const LINK = '/sign-in/link';
+
+/** Adds the pages of sign-in links, and signs in whoever sends the form. */
+export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
+  addLinkPage(router, { path: LINK, opens: "your project's settings", section: 'settings' });
+
+  router.post(LINK, async (ctx) => {
+    const { token } = readLink(ctx).values;
+    if (await signIn(ctx, db, 'link', (transaction) => spendSignInLink(transaction, token))) {
+      returnTo(ctx);
+      return;
+    }
+    const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
+    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
+    throw new PageError(
+      403,
+      'This sign-in link is not valid',
+      <>
+        A sign-in link works only once and expires after ten minutes. Check that you copied the whole link, or ask{' '}
+        <Operator /> for a new one.
+      </>,
+    );
+  });
+}
+
+/**
+ * Signs somebody in: one transaction finds the developer and starts the session, and the browser gets its cookie.
+ *
+ * @param find - finds the id of the developer; undefined for nobody
+ * @returns whether somebody is signed in
+ */
+export async function signIn(
+  ctx: PageContext,
+  db: Knex,
+  way: SignInWay,
+  find: (transaction: Knex.Transaction) => Promise<number | undefined>,
+): Promise<boolean> {
+  const token = await db.transaction(async (transaction) => {
+    const developerId = await find(transaction);
+    if (developerId === undefined) return undefined;
+    const details = { developerId, way, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
+    return startSession(transaction, details);
+  });
+  if (token === undefined) return false;
+  setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);
+  return true;
+}
+
+/** For an address with too many failed sign-ins. */
+export function tooManyAttempts(seconds: number): PageError {
+  return new PageError(
+    429,
+    'Too many attempts',
+    `Too many failed sign-ins from your IP address. Wait ${seconds} s and try again.`,
+    { 'Retry-After': String(seconds) },
+  );
+}

@@ -1,0 +1,141 @@
+import { Readable } from 'node:stream';
+import { formatCount } from '../../../platform/text/count.js';
+import {
+  readUsageByKey,
+  readUsageCsv,
+  readUsageOverTime,
+  USAGE_RANGES,
+  type UsageRange,
+} from '../../../usage/read-usage.js';
+import type { SiteParts } from '../../parts/context.js';
+import { Stat, Table } from '../../parts/content/components.js';
+import { UserText } from '../../parts/content/values.js';
+import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
+import { KeyFilter, readKeyChoice } from '../key-filter.js';
+import { KeyName } from '../../parts/keys/key-name.js';
+import { Pager, readListPage } from '../../parts/forms/list-page.js';
+import { settingsPage } from '../settings-page.js';
+import { successRate, sumOf, total } from '../../parts/usage/counts.js';
+import { COUNT_COLUMNS, countCells, UsageOverTime } from '../../parts/usage/over-time.js';
+import { Quotas, readPlanStates } from './quotas.js';
+
+const PATH = '/settings/usage';
+
+/** The names of the ranges. The last one is shown unless the address names another. */
+const RANGES: Readonly<Record<UsageRange, string>> = { '24h': '24 hours', '7d': '7 days', '30d': '30 days' };
+const DEFAULT_RANGE = '30d';
+
+/** Adds the usage of a developer: how much of the limits is used, and the requests over time and by key. */
+export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
+  const { db } = parts;
+
+  router.get(PATH, requireSession, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const keys = await readKeyChoice(ctx, db);
+    const key = keys.chosen?.prefix;
+    const owner = { developerId, keyPrefix: key };
+    const range = rangeOf(ctx);
+    const buckets = await readUsageOverTime(db, owner, range);
+    const totals = await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice));
+    const counts = sumOf(buckets);
+    settingsPage(
+      ctx,
+      { title: 'Usage', tab: 'usage' },
+      <>
+        <section>
+          <h2 id="limits">Limits</h2>
+          <Quotas states={await readPlanStates(parts, developerId)} />
+          <p class="muted small">
+            The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
+          </p>
+        </section>
+        <section>
+          <h2 id="requests">Requests in the last {RANGES[range]}</h2>
+          <div class="toolbar">
+            <nav class="ranges" aria-label="Time range">
+              <ul>
+                {(Object.keys(RANGES) as UsageRange[]).map((each) => (
+                  <li key={each}>
+                    <a
+                      href={addressOf(each, key)}
+                      data-text={RANGES[each]}
+                      aria-current={each === range ? 'true' : undefined}
+                    >
+                      {RANGES[each]}
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            <KeyFilter path={PATH} query={{ range }} keys={keys} />
+          </div>
+          {keys.chosen && (
+            <p>
+              Only the key {keys.chosen.label !== null && <UserText text={keys.chosen.label} />}{' '}
+              <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
+            </p>
+          )}
+          <dl class="stats">
+            <Stat name="Requests">{formatCount(total(counts))}</Stat>
+            <Stat name="Success rate">{successRate(counts)}</Stat>
+            <Stat name="Refused">{formatCount(counts.refused)}</Stat>
+            <Stat name="Failed">{formatCount(counts.failed)}</Stat>
+          </dl>
+          {total(counts) === 0 ? (
+            <p class="empty">
+              No requests in the last {RANGES[range]}
+              {key === undefined ? '' : ' with this key'}
+            </p>
+          ) : (
+            <>
+              <UsageOverTime range={range} buckets={buckets} />
+              <h3>By key</h3>
+              <Table
+                caption="Requests by key"
+                columns={['Key', ...COUNT_COLUMNS]}
+                rows={totals.rows.map((row) => [
+                  <KeyName prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
+                  ...countCells(row),
+                ])}
+                totals={['Total', ...countCells(counts)]}
+              />
+              <Pager path={addressOf(range, key)} page={totals} />
+            </>
+          )}
+          <p>
+            <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
+          </p>
+          <p class="muted small">
+            All times are in UTC. Refused requests exceeded a plan limit. Failed requests are errors on our side. Counts
+            are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost
+            database connection can cause counts to be added twice.
+          </p>
+        </section>
+      </>,
+    );
+  });
+
+  router.get(`${PATH}.csv`, requireSession, async (ctx) => {
+    const { chosen } = await readKeyChoice(ctx, db);
+    const { developerId } = ctx.state.session;
+    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix });
+    ctx.status = 200;
+    ctx.set({
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename="usage.csv"',
+    });
+    ctx.body = Readable.from(csv);
+  });
+}
+
+/** @returns the range that `?range=` names; any other value means the default */
+function rangeOf({ state }: SettingsContext): UsageRange {
+  const name = state.target.search.get('range') ?? '';
+  return Object.hasOwn(USAGE_RANGES, name) ? (name as UsageRange) : DEFAULT_RANGE;
+}
+
+/** @returns the address of the usage of a range and a key */
+function addressOf(range: UsageRange, key: string | undefined): string {
+  const query = new URLSearchParams({ ...(range !== DEFAULT_RANGE && { range }), ...(key !== undefined && { key }) });
+  return query.size === 0 ? PATH : `${PATH}?${query.toString()}`;
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
+import { restartFeed } from '../../../src/catalog/restart.js';
+import { readBounds, readFeedClock } from '../../../src/catalog/feed.js';
+import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
+import { createClient, type ChangesPage } from '../../../src/client/client.js';
+import { follow } from '../../../src/client/follow.js';
+import { runCommand } from '../../support/programs/command.js';
+import { eventually } from '../../support/eventually.js';
+import type { TestService } from '../../support/service.js';
+import { addTitleAt, addTitles, emptyCatalogue, titleIds } from '../../support/titles.js';
+import { testWorld } from '../../support/world.js';
+import { exportText } from './exporting.js';
+
+const DAY: Micros = 86_400n * MICROS_PER_SECOND;
+
+describe('the position of an export of titles', () => {
+  const world = testWorld({ service: true });
+  let service: TestService;
+  let db: Knex;
+
+  before(() => {
+    ({ db, service } = world);
+  });
+
+  beforeEach(() => emptyCatalogue(db));
+
+  /** @returns the titles that the feed gives after a position */
+  async function followFrom(position: Micros | undefined): Promise<ChangesPage['data']> {
+    const entries: ChangesPage['data'][number][] = [];
+    await follow({
+      readPage: createClient({ baseUrl: service.url, key: service.key }),
+      since: toSeconds(position ?? assert.fail('no position')),
+      once: true,
+      intervalMs: 0,
+      store: async ({ data }) => void entries.push(...data),
+      signal: new AbortController().signal,
+    });
+    return entries;
+  }
+
+  function ids(entries: readonly { readonly svc_id: string }[]): string[] {
+    return entries.map(({ svc_id: id }) => id);
+  }
+
+  function exported(text: string): string[] {
+    return ids(
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { svc_id: string }),
+    );
+  }
+
+  it('is the stamp of the last entry of the copy, after which the feed has no more', async () => {
+    await addTitles(db, 3);
+    const { position, text } = await exportText(db);
+    assert.equal(position, (await readBounds(db)).newest);
+    assert.deepEqual([exported(text), await followFrom(position)], [titleIds(3), []]);
+  });
+
+  it('is the feed start after a restart, and the feed accepts it', async () => {
+    await addTitles(db, 2);
+    const { start } = await restartFeed(db);
+    const { position } = await exportText(db);
+    assert.equal(position, start);
+    assert.deepEqual(await followFrom(position), []);
+    await addTitles(db, 1, 'later');
+    assert.deepEqual(ids(await followFrom(position)), ['later-0001']);
+  });
+
+  it('lies before every change that was not yet committed when the copy was made', async () => {
+    await addTitles(db, 2);
+    const writer = await db.transaction();
+    await writer('titles').where({ svc_id: 'title-0001' }).update({ title: 'Changed' });
+    await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    const { position, text } = await exportText(db);
+    await writer.commit();
+    assert.ok(!text.includes('Changed') && !text.includes('New'), text);
+    assert.deepEqual(ids(await followFrom(position)), ['title-0001', 'new']);
+  });
+
+  it('lies before every change that is committed while the copy is made', async () => {
+    await addTitles(db, 5_000);
+    let written = 0;
+    // The export waits after its first piece while others write, so it reads most rows later.
+    const { position, text, rows } = await exportText(db, {}, async () => {
+      if (written++ > 0) return;
+      await db('titles').where({ svc_id: 'title-5000' }).update({ title: 'Changed' });
+      await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    });
+    assert.ok(written > 1);
+    assert.equal(rows, 5_000);
+    assert.ok(!text.includes('Changed') && !text.includes('New'));
+    assert.deepEqual(ids(await followFrom(position)), ['title-5000', 'new']);
+  });
+
+  it('is recent even if the catalogue has not changed for longer than the window', async () => {
+    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
+    const { position = 0n } = await exportText(db);
+    const age = systemClock() - position;
+    assert.ok(age >= DAY && age < DAY + 3_600n * MICROS_PER_SECOND, String(age));
+    assert.deepEqual(await followFrom(position), []);
+    await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    assert.deepEqual(ids(await followFrom(position)), ['new']);
+  });
+
+  it('is within the window and skips nothing if a writer is active in such a catalogue', async () => {
+    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
+    const writer = await db.transaction();
+    await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
+    assert.equal((await readFeedClock(db)).safeTime, undefined);
+    const { position = 0n } = await exportText(db);
+    await writer.commit();
+    const age = systemClock() - position;
+    assert.ok(age > 28n * DAY && age < 30n * DAY, String(age));
+    assert.deepEqual(ids(await followFrom(position)), ['new']);
+  });
+
+  it('of an empty catalogue lies before every later entry', async () => {
+    const { position } = await exportText(db);
+    await addTitles(db, 2);
+    assert.deepEqual(ids(await followFrom(position)), titleIds(2));
+  });
+
+  it('is reported to a role that may only read titles', async () => {
+    await addTitles(db, 2);
+    await db.raw("create role catalog_reader login password 'reader'");
+    try {
+      await db.raw('grant select on titles, catalog_feed, migrations to catalog_reader');
+      const url = new URL(service.databaseUrl);
+      url.username = 'catalog_reader';
+      url.password = 'reader';
+      const { code, stdout, stderr } = await runCommand(['export', '--kind', 'titles', '--json'], {
+        DATABASE_URL: url.href,
+      });
+      const since = toSeconds((await readBounds(db)).newest);
+      assert.equal(code, 0, stderr);
+      assert.deepEqual(JSON.parse(stderr), { kind: 'titles', rows: 2, follow_from: since });
+      assert.deepEqual(exported(stdout), titleIds(2));
+    } finally {
+      await db.raw('drop owned by catalog_reader; drop role catalog_reader');
+    }
+  });
+
+  it('comes from the same snapshot as the copy', async () => {
+    await addTitles(db, 1);
+    // Makes the export wait within the statement that reads the position. No later test can empty the catalogue.
+    await db.raw(`
+      alter table catalog_feed rename to feed;
+      create view catalog_feed as select beginning from feed where pg_advisory_xact_lock_shared(1, 2)::text is not null`);
+    const holder = await db.transaction();
+    await holder.raw('select pg_advisory_xact_lock(1, 2)');
+    const exporting = exportText(db);
+    await eventually('the export waits', async () => {
+      const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
+      return waiting.length > 0;
+    });
+    await db('titles').insert({ svc_id: 'late', media_type: 'movie', title: 'Late' });
+    await holder.commit();
+    const { position, text } = await exporting;
+    assert.deepEqual(exported(text), ['title-0001']);
+    assert.deepEqual(ids(await followFrom(position)), ['late']);
+  });
+});

@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { OpenTestDatabase } from '../../support/database.js';
+import { eventually } from '../../support/eventually.js';
+import { runCommand } from '../../support/programs/command.js';
+import type { TestService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+import { addTitles } from '../../support/titles.js';
+import { requireEqual } from './equality.js';
+import { mirrorWorld } from './mirror-world.js';
+import type { CopyHost } from './publishing.js';
+
+/** Ends the sessions of mirrors, as a restart of PostgreSQL does. */
+const END_MIRRORS =
+  "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'catalog mirror'";
+
+describe('the database of a mirror', () => {
+  const world = mirrorWorld();
+  const { succeed, fail, start } = world;
+  let service: TestService;
+  let host: CopyHost;
+  let mirror: OpenTestDatabase;
+
+  before(() => {
+    ({ service, host, mirror } = world);
+  });
+
+  /** @returns the sessions of the mirror's database that wait for a lock */
+  function waiting(): Promise<unknown[]> {
+    return mirror
+      .db('pg_stat_activity')
+      .whereRaw("datname = current_database() and wait_event_type = 'Lock'")
+      .pluck<unknown[]>('pid');
+  }
+
+  it('a mirror continues after its database has ended the connection, and names the database that it cannot reach', async () => {
+    await addTitles(service.db, 3);
+    const program = await start();
+    await mirror.db.raw(END_MIRRORS);
+    await addTitles(service.db, 20, 'later');
+    await eventually('the mirror has them', world.isEqual);
+    assert.match(program.output.stderr, /The mirror's database cannot be used: .*\. Retrying in 1 s\./);
+    assert.equal((await program.stop()).code, 0);
+    // The second would be waited for without --once.
+    const nowhere = new URL(mirror.url);
+    nowhere.pathname = '/nowhere';
+    for (const [url, reason, ...flags] of [
+      [nowhere.href, 'database "nowhere" does not exist'],
+      ['postgres://me@127.0.0.1:1/films', '.*', '--once'],
+    ] as const) {
+      const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url }, ...flags);
+      assert.equal(code, 1);
+      const message = `^catalog: The mirror's database cannot be reached: ${reason}\\. Check MIRROR_DATABASE_URL, or --into\\.\n$`;
+      assert.match(stderr, new RegExp(message));
+    }
+  });
+
+  it('a mirror refuses a schema that another mirror is writing to', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const running = world.keep(ending.signal, { intervalMs: 1_000 });
+    await eventually('the mirror has everything', world.isEqual);
+    assert.match(
+      await fail(),
+      /Another mirror is writing to the schema catalog_mirror\. Stop it, or choose another --schema\./,
+    );
+    await succeed('--schema', 'second');
+    await requireEqual(service.db, mirror.db, 'second');
+    await mirror.db.raw('drop schema second cascade');
+    ending.abort();
+    await running;
+  });
+
+  it('a mirror waits for the lock of its previous session after a lost connection', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    await eventually('the mirror has everything', world.isEqual);
+    await mirror.db.transaction(async (transaction) => {
+      const next = transaction.raw("select pg_advisory_xact_lock(x'6d697272'::int, hashtext('catalog_mirror'))").then();
+      await eventually('another session waits for the lock', async () => (await waiting()).length === 1);
+      await mirror.db.raw(END_MIRRORS);
+      await next;
+      await eventually('it waits', () => failures.some((reason) => reason.includes('Another mirror is writing')));
+    });
+    await addTitles(service.db, 3, 'later');
+    await eventually('the mirror has everything', world.isEqual);
+    ending.abort();
+    await running;
+  });
+
+  it('a mirror can be started again at once after a kill, although its transaction waits for a lock', async () => {
+    await addTitles(service.db, 3);
+    const program = world.startProcess();
+    await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
+    let again: ReturnType<typeof world.run> | undefined;
+    await mirror.db.transaction(async (transaction) => {
+      await transaction.raw('lock table catalog_mirror.titles in access exclusive mode');
+      await addTitles(service.db, 3, 'later');
+      await eventually('the mirror waits', async () => (await waiting()).length === 1);
+      const [orphan] = await waiting();
+      program.child.kill('SIGKILL');
+      await program.ended;
+      again = world.run('--once');
+      await eventually('PostgreSQL has ended its session', async () => !(await waiting()).includes(orphan));
+    });
+    const { code, stderr } = (await again) ?? {};
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+  });
+
+  it('a mirror ends at once when it is stopped while it waits for a lock, whatever it is doing', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    for (const [lock, args, arrange] of [
+      ['lock table catalog_mirror.titles in share mode', [], () => addTitles(service.db, 3, 'later')],
+      ['lock table catalog_mirror.state in access exclusive mode', []],
+      ['lock table catalog_mirror.state in share mode', ['--verify']],
+      ['lock table catalog_mirror.titles in access exclusive mode', ['--once', '--verify']],
+      // The merge of a copy.
+      [
+        'lock table catalog_mirror.titles in exclusive mode',
+        [],
+        async () => {
+          await succeed();
+          await world.restoreBackup();
+          await host.publish(service);
+        },
+      ],
+    ] as const) {
+      await arrange?.();
+      await mirror.db.transaction(async (transaction) => {
+        await transaction.raw(lock);
+        const program = world.startUnawaited('--interval', '60', ...args);
+        await eventually(`it waits: ${lock}`, async () => (await waiting()).length > 0);
+        assert.equal((await program.stop()).code, 0);
+      });
+    }
+    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 3 deleted\./);
+    await world.requireEqual();
+  });
+
+  it('a mirror tries again after a deadlock, a conflict of transactions and a lock that is not granted in time', async () => {
+    await addTitles(service.db, 3);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    await eventually('the mirror has everything', world.isEqual);
+    await mirror.db.raw(`
+      create sequence catalog_mirror.tries;
+      create function catalog_mirror.fail_thrice() returns trigger language plpgsql as $$
+      declare state text := (array['40P01', '40001', '55P03'])[nextval('catalog_mirror.tries')];
+      begin
+        if state is not null then raise 'busy' using errcode = state; end if;
+        return null;
+      end $$;
+      create trigger fail_thrice before update on catalog_mirror.state execute function catalog_mirror.fail_thrice()`);
+    await addTitles(service.db, 3, 'later');
+    await eventually('the mirror has everything', world.isEqual);
+    assert.deepEqual(failures, new Array(3).fill("The mirror's database cannot be used: busy"));
+    ending.abort();
+    await running;
+  });
+
+  it('a mirror stores each field in its column, in whatever order its owner has arranged them', async () => {
+    await addTitles(service.db, 3);
+    await succeed();
+    await mirror.db.raw(`
+      alter table catalog_mirror.titles rename to former;
+      create table catalog_mirror.titles as select title, media_type, has_bundles, updated_at, svc_id from catalog_mirror.former;
+      drop table catalog_mirror.former;
+      alter table catalog_mirror.titles add primary key (svc_id)`);
+    await addTitles(service.db, 3, 'later');
+    await succeed();
+    await world.requireEqual();
+  });
+
+  it('a mirror refuses a schema of another program or service, a name that would be cut, and a database that cannot hold every title', async () => {
+    await addTitles(service.db, 3);
+    assert.match((await world.run('--schema', 'x'.repeat(64))).stderr, /Use 1 to 63 bytes\./);
+    await succeed();
+    await mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
+    assert.match(
+      await fail(),
+      /The schema catalog_mirror holds a mirror of https:\/\/other\.example\.com, not of http/,
+    );
+    await mirror.db.raw('create schema other; create table other.titles (id int)');
+    assert.match(await fail('--schema', 'other'), /The schema other has a table titles that is not a mirror's\./);
+    await mirror.db.raw('drop schema other cascade');
+    await mirror.db.raw(
+      "create database latin1 template template0 encoding 'LATIN1' locale_provider 'libc' lc_collate 'C' lc_ctype 'C'",
+    );
+    try {
+      const url = new URL(mirror.url);
+      url.pathname = '/latin1';
+      const { stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
+      assert.match(
+        stderr,
+        /The mirror's database has the encoding LATIN1, which cannot hold every title\. Use one with/,
+      );
+    } finally {
+      await mirror.db.raw('drop database latin1 with (force)');
+    }
+  });
+
+  it('a mirror loads copies whatever limits its role has for statements and sessions', async () => {
+    await addTitles(service.db, 12_000);
+    await host.publish(service);
+    const url = new URL(mirror.url);
+    url.searchParams.set('options', '-c statement_timeout=20 -c idle_session_timeout=50');
+    const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+  });
+
+  it('a mirror names the constraint of its owner that rejects a change', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    await addTitles(service.db, 4, 'later');
+    await succeed();
+    await mirror.db.raw(`create table catalog_mirror.seen (title text collate "C" references catalog_mirror.titles);
+      insert into catalog_mirror.seen values ('later-0001')`);
+    await world.restoreBackup();
+    await host.publish(service);
+    assert.match(
+      await fail(),
+      /A foreign key in the mirror's database rejected a change: .*"seen_title_fkey".* cascade", or drop it\./,
+    );
+  });
+
+  it('a mirror takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
+    await addTitles(service.db, 3);
+    const refused = await world.run('--into', 'postgres://me:hunter2@localhost/films');
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /--into must not have a password: every user of this machine can read the arguments/);
+    assert.doesNotMatch(refused.stderr, /hunter2/);
+    const args = ['mirror', '--from', service.url, '--copies', host.url, '--once'];
+    const file = join(await temporaryFolder(), 'url');
+    await writeFile(file, mirror.url);
+    const { code, stderr } = await runCommand(args, {
+      CATALOG_API_KEY: service.key,
+      MIRROR_DATABASE_URL_FILE: file,
+    });
+    assert.equal(code, 0, stderr);
+    await world.requireEqual();
+    const nowhere = await runCommand(args, { CATALOG_API_KEY: service.key });
+    assert.equal(nowhere.code, 2);
+    assert.match(nowhere.stderr, /set MIRROR_DATABASE_URL, or use --into/);
+  });
+});

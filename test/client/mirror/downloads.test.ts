@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import type { Manifest } from '../../../src/copies/manifest.js';
+import { createCopySource } from '../../../src/client/mirror/copy-source.js';
+import { sampleManifest } from '../../copies/sample-manifest.js';
+
+/** Bound on the wait for a server that stalls, in milliseconds. */
+const IDLE_MS = 200;
+
+const RETRY_POLICY = { firstMs: 1, longestMs: 5, giveUpAfterMs: 8 };
+
+const FILE = randomBytes(100_000);
+
+const MANIFEST: Manifest = {
+  ...sampleManifest(),
+  files: sampleManifest().files.map((file) => ({
+    ...file,
+    bytes: FILE.length,
+    sha256: createHash('sha256').update(FILE).digest('hex'),
+  })),
+};
+
+/** How a server stops responding. */
+const STALLS: readonly ((response: ServerResponse) => unknown)[] = [
+  () => undefined,
+  (response) => response.writeHead(200, { 'content-length': 1_000 }).write('half'),
+];
+
+/** Servers that cut each response after 30,000 bytes. */
+const CUTTING: Readonly<Record<string, (from: number, response: ServerResponse) => void>> = {
+  'from the next byte, as asked': (from, response) => {
+    const range = from === 0 ? {} : { 'content-range': `bytes ${from}-${FILE.length - 1}/${FILE.length}` };
+    response.writeHead(from === 0 ? 200 : 206, { 'content-length': FILE.length - from, ...range });
+    response.write(FILE.subarray(from, from + 30_000), () => response.destroy());
+  },
+  'after an end that seems to be in order': (from, response) => {
+    response.writeHead(200, { connection: 'close' }).end(FILE.subarray(0, from + 30_000));
+  },
+  // Each response reaches further than the last one.
+  'from the beginning, whatever was asked': (from, response) => {
+    response.writeHead(200, { 'content-length': FILE.length });
+    response.write(FILE.subarray(0, from + 30_000), () => response.destroy());
+  },
+};
+
+describe('the download of a copy', () => {
+  async function download(
+    respond: (request: IncomingMessage, response: ServerResponse) => unknown,
+    idleMs?: number,
+  ): Promise<Buffer> {
+    const server = createServer((request, response) => void respond(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const source = createCopySource({
+      baseUrl: url,
+      copiesUrl: url,
+      key: 'svc_key',
+      ...(idleMs === undefined ? {} : { idleMs }),
+    });
+    const pieces: Buffer[] = [];
+    try {
+      for await (const piece of source.readTitles(MANIFEST, {
+        retryPolicy: RETRY_POLICY,
+        signal: new AbortController().signal,
+      }))
+        pieces.push(piece);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+    return Buffer.concat(pieces);
+  }
+
+  it('a download of a copy is repeated, and given up, if the server stalls before its header or in the body', async () => {
+    for (const respond of STALLS) {
+      let requests = 0;
+      await assert.rejects(
+        download((_request, response) => {
+          requests += 1;
+          respond(response);
+        }, IDLE_MS),
+        /^OperatorError: Cannot download http:.*titles-1795474200123456\.ndjson\.gz: no data within 0\.2 s\. Gave up/,
+      );
+      assert.ok(requests > 1);
+    }
+  });
+
+  it('a copy that is sent with a Content-Encoding is refused', async () => {
+    await assert.rejects(
+      download((_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync(FILE))),
+      /titles-1795474200123456\.ndjson\.gz has a Content-Encoding\. Configure its server to send files unmodified\./,
+    );
+  });
+
+  it('a download of a copy continues where it was cut, and is complete however the server sends the rest', async () => {
+    for (const [how, respond] of Object.entries(CUTTING)) {
+      const ranges: string[] = [];
+      const received = await download((request, response) => {
+        const { range = '', 'accept-encoding': coding } = request.headers;
+        assert.equal(coding, 'identity');
+        ranges.push(range);
+        respond(Number(/\d+/.exec(range)?.[0] ?? 0), response);
+      });
+      assert.ok(received.equals(FILE), how);
+      assert.deepEqual(ranges.slice(0, 2), ['', 'bytes=30000-']);
+    }
+  });
+});

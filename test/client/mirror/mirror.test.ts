@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { repairCounts } from '../../../src/catalog/counts.js';
+import { createClient, createTitleCounter, PositionRefused } from '../../../src/client/client.js';
+import { TemporaryFailure } from '../../../src/client/retry.js';
+import { MirrorStatus } from '../../../src/client/mirror/status.js';
+import { systemClock } from '../../../src/platform/time/micros.js';
+import type { OpenTestDatabase } from '../../support/database.js';
+import { eventually } from '../../support/eventually.js';
+import { freePort } from '../../support/programs/free-port.js';
+import type { TestService } from '../../support/service.js';
+import { addTitleAt, addTitles } from '../../support/titles.js';
+import { mirrorWorld } from './mirror-world.js';
+import type { CopyHost } from './publishing.js';
+
+const DAY = 86_400_000_000n;
+
+describe('catalog mirror', () => {
+  const world = mirrorWorld();
+  const { succeed, fail, start } = world;
+  let service: TestService;
+  let host: CopyHost;
+  let mirror: OpenTestDatabase;
+
+  before(() => {
+    ({ service, host, mirror } = world);
+  });
+
+  it('a mirror starts from the newest copy, follows the feed from its position, and continues there next time', async () => {
+    await addTitles(service.db, 300);
+    const manifest = await host.publish(service);
+    await addTitles(service.db, 5, 'later');
+    const first = await succeed();
+    assert.ok(first.includes(`Loaded the copy of ${manifest.created_at}: 300 inserted, 0 changed, 0 deleted.`), first);
+    assert.equal(await world.requireEqual(), 305);
+
+    await service
+      .db('titles')
+      .where({ svc_id: 'title-0001' })
+      .update({ title: 'Changed\t"by" \\N a \u{1F3AC} writer' });
+    await addTitles(service.db, 450, 'more');
+    const second = await succeed();
+    assert.doesNotMatch(second, /Loaded/);
+    assert.equal(await world.requireEqual(), 755);
+    assert.deepEqual(
+      host.requests.map(({ path, hasKey }) => [path.replace(/-\d+-\w+/, '-N'), hasKey]),
+      [
+        ['/manifest.json', false],
+        ['/titles-N.ndjson.gz', false],
+      ],
+      'another host gets no key, and the copy is taken once',
+    );
+  });
+
+  it('a mirror refuses to start from a feed that lacks old titles, and says what to do', async () => {
+    await addTitles(service.db, 5);
+    await addTitleAt(service.db, 'old', systemClock() - 40n * DAY);
+    await repairCounts(service.db);
+    assert.match(
+      await fail(),
+      /No copy is published at .*, and the feed alone does not have every title: .*catalog export --publish/,
+    );
+    assert.equal(await world.state(), undefined);
+  });
+
+  it('a mirror loads the newest copy by itself after 31 days away, and reports what has changed', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    await world.setClock(31n * DAY);
+    await service.db('titles').where({ svc_id: 'title-0003' }).update({ has_bundles: true });
+    await addTitles(service.db, 2, 'later');
+    await host.publish(service);
+    const said = await succeed();
+    assert.match(said, /The feed no longer accepts the position .*\. Loading the newest copy\.\n/);
+    assert.match(said, /Loaded the copy of .*: 2 inserted, 1 changed, 0 deleted\./);
+    await world.requireEqual();
+  });
+
+  it('a mirror loads a copy that was published after a restore, and keeps privileges and views of its table', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    await addTitles(service.db, 4, 'later');
+    await succeed();
+    await mirror.db.raw('create view catalog_mirror.movies as select * from catalog_mirror.titles');
+    await world.restoreBackup();
+    assert.match(
+      await fail(),
+      /The newest copy ends at .*, before the feed begins at .*\. Ask the operator of the service to publish a new one\./,
+    );
+    assert.equal((await mirror.db.withSchema('catalog_mirror').from('titles')).length, 14);
+    await host.publish(service);
+    assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 4 deleted\./);
+    await world.requireEqual();
+    const { rows } = await mirror.db.raw<{ rows: [{ count: number }] }>('select count(*) from catalog_mirror.movies');
+    assert.equal(rows[0].count, 10);
+  });
+
+  it('a mirror reports its state by metrics and /readyz, also while it waits for a copy from after a restore', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    const port = await freePort();
+    const program = await start('--metrics-address', `127.0.0.1:${port}`);
+    const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`);
+    await eventually('the mirror is ready', async () => (await get('/readyz')).status === 200);
+    const metrics = await (await get('/metrics')).text();
+    for (const line of [
+      /^catalog_mirror_lag_seconds \d/m,
+      /^catalog_mirror_backlog_entries 0$/m,
+      /^catalog_mirror_last_success_timestamp_seconds \d{10}/m,
+      /^catalog_mirror_state\{state="following"\} 1$/m,
+      /^catalog_mirror_copies_total 1$/m,
+    ]) {
+      assert.match(metrics, line);
+    }
+    await world.restoreBackup();
+    await eventually('it waits', () => program.output.stderr.includes('publish a new one. Retrying in 60 s'));
+    assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="failing"\} 1$/m);
+    assert.equal((await program.stop()).code, 0);
+  });
+
+  it('a running mirror loads the first copy that is published after a restore', async () => {
+    await addTitles(service.db, 10);
+    await host.publish(service);
+    const ending = new AbortController();
+    const failures: string[] = [];
+    const followed: number[] = [];
+    const status = new MirrorStatus();
+    const running = world.keep(ending.signal, {
+      onFailure: (reason) => failures.push(reason),
+      onFollowing: (position) => followed.push(position),
+      status,
+    });
+    await eventually('the mirror has everything', world.isEqual);
+    status.verification = { copyOf: '2026-11-24T00:00:00.000Z', at: 1, differences: 0 };
+    await world.restoreBackup();
+    await eventually('it waits', () => failures.some((reason) => reason.includes('publish a new one')));
+    const { position } = await host.publish(service);
+    await eventually('it follows from the new copy', () => followed.at(-1) === position);
+    assert.equal(status.verification, undefined, 'the new copy was not compared yet');
+    await world.requireEqual();
+    ending.abort();
+    await running;
+  });
+
+  it('a mirror reads the feed once to start from it, also if the number of titles cannot be read at first', async () => {
+    await addTitles(service.db, 450);
+    const client = { baseUrl: service.url, key: service.key };
+    const [read, count] = [createClient(client), createTitleCounter(client)];
+    const failures: string[] = [];
+    const positions: number[] = [];
+    let counts = 0;
+    const ending = new AbortController();
+    const running = world.keep(ending.signal, {
+      readPage: (since, signal) => {
+        if (!signal.aborted) positions.push(since);
+        return read(since, signal);
+      },
+      countTitles: (signal) =>
+        (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down')) : count(signal),
+      onFailure: (reason) => failures.push(reason),
+      onFollowing: () => ending.abort(),
+    });
+    await running;
+    await world.requireEqual();
+    assert.deepEqual(failures, ['Slow down', 'Slow down']);
+    // The oldest position, and three pages.
+    assert.equal(positions.length, 4);
+  });
+
+  it('a mirror starts again if the feed refuses the position that it named, and shows that it is copying', async () => {
+    await addTitles(service.db, 450);
+    const read = createClient({ baseUrl: service.url, key: service.key });
+    const status = new MirrorStatus();
+    const states: string[] = [];
+    let reads = 0;
+    const ending = new AbortController();
+    await world.keep(ending.signal, {
+      readPage: (since, signal) =>
+        (reads += 1) === 3
+          ? Promise.reject(new PositionRefused('Too old.', 'since_out_of_window'))
+          : read(since, signal),
+      status,
+      onFailure: () => states.push(status.state),
+      onProgress: () => states.push(status.state),
+      onFollowing: () => ending.abort(),
+    });
+    await world.requireEqual();
+    assert.deepEqual(states, ['copying', 'failing', 'copying', 'copying', 'copying']);
+  });
+
+  it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
+    await addTitles(service.db, 3);
+    const program = world.startProcess();
+    await eventually('the mirror has the first ones', world.isEqual);
+    await addTitles(service.db, 300, 'later');
+    await eventually('the mirror has the others', world.isEqual);
+    program.child.kill('SIGTERM');
+    const { code, stderr } = await program.ended;
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, /Stopped at \d+\.\d+ \(.*\)\.\n$/);
+  });
+});

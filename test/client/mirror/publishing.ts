@@ -1,0 +1,69 @@
+import type { KeyObject } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import type { Knex } from 'knex';
+import { publishCopy } from '../../../src/catalog/export/publish.js';
+import type { CopyFolder } from '../../../src/copies/copy-folder.js';
+import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../../../src/copies/manifest.js';
+
+/** A static host of copies, whose files a test can damage. */
+export interface CopyHost {
+  readonly url: string;
+  readonly files: Map<string, Buffer>;
+  /** Statuses that paths are refused with. */
+  readonly refusals: Map<string, number>;
+  /** The paths of the requests, and whether each had a key. */
+  readonly requests: { readonly path: string; readonly hasKey: boolean }[];
+  /** Publishes a catalogue. @returns its manifest */
+  publish(catalogue: { readonly url: string; readonly db: Knex }, signedBy?: KeyObject): Promise<Manifest>;
+  close(): Promise<void>;
+}
+
+export async function startCopyHost(): Promise<CopyHost> {
+  const files = new Map<string, Buffer>();
+  const requests: CopyHost['requests'] = [];
+  const refusals = new Map<string, number>();
+  let time = 0;
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    requests.push({ path, hasKey: request.headers.authorization !== undefined });
+    const file = files.get(path.slice(1));
+    response.statusCode = refusals.get(path) ?? (file === undefined ? 404 : 200);
+    // As hosts do with JSON.
+    const isCompressed = file !== undefined && path === `/${MANIFEST_NAME}`;
+    if (isCompressed) response.setHeader('content-encoding', 'gzip');
+    response.end(isCompressed ? gzipSync(file) : file);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    files,
+    refusals,
+    requests,
+    publish({ url, db }, signingKey) {
+      const written = new Map<CopyKind, Buffer>();
+      const { signal } = new AbortController();
+      const folder: CopyFolder = {
+        lost: signal,
+        nextTime: (nowMs) => new Date((time = Math.max(nowMs, time + 1))),
+        write: async (kind, pieces) => void written.set(kind, await buffer(pieces)),
+        publish(manifest) {
+          for (const { kind, name } of manifest.files) files.set(name, written.get(kind) ?? Buffer.alloc(0));
+          files.set(MANIFEST_NAME, Buffer.from(formatManifest(manifest)));
+          return Promise.resolve();
+        },
+        close: () => Promise.resolve(),
+      };
+      return publishCopy(db, { folder, baseUrl: url, signingKey, signal });
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

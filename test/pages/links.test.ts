@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { FOR_CALLERS, GUIDES } from '../../src/pages/public/guides/guide-files.js';
+import { renderMarkdown } from '../../src/pages/parts/content/markdown.js';
+import { readTitle } from '../support/guides.js';
+import { signIn, type Visitor } from '../support/http/visitor.js';
+import { assertHeaders } from '../support/problem.js';
+import { send } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { FILES, PAGES, settingsPages } from './pages.js';
+
+const BROWSER = { accept: 'text/html' };
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  md: 'text/markdown; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+  ico: 'image/x-icon',
+};
+
+/** Results that lead out of the documentation. */
+const SEARCHES = ['sign+up', 'price', 'quickstart', 'llms'].map((query) => `/docs/search?q=${query}`);
+
+/** @returns the addresses that a page links to or shows */
+function linksOf(html: string): string[] {
+  return [...html.matchAll(/<(?:a|img|link|script)\b[^>]* (?:href|src)="([^"]+)"/g)].map(([, link = '']) => link);
+}
+
+/** How to find the links of a file, and a part of it that a link leads to, by the beginning of its media type. */
+const LINKED: Readonly<
+  Record<string, { links: (text: string) => string[]; hasPart: (text: string, id: string) => boolean }>
+> = {
+  'text/html': { links: linksOf, hasPart: (html, id) => html.includes(` id="${id}"`) },
+  'text/markdown': {
+    links: (text) => Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link),
+    hasPart: (text, id) => renderMarkdown(text).headings.some((heading) => heading.id === id),
+  },
+};
+
+describe('the files and the links of the pages', () => {
+  let service: TestService;
+  /** A developer who is signed in, with a key. */
+  let visitor: Visitor;
+  let settings: string[];
+
+  before(async () => {
+    service = await startService();
+    const { developerId, prefix } = await service.newKey();
+    visitor = await signIn(service, developerId);
+    settings = settingsPages(prefix);
+  });
+
+  after(() => service.stop());
+
+  it('every link leads to an existing page and to an existing part of it', async () => {
+    const pages = new Map<string, { text: string; type: string }>();
+    const faults: string[] = [];
+    const waiting = [...PAGES, ...FILES, ...SEARCHES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
+    const anchors: { path: string; anchor: string; from: string }[] = [];
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      const { path, from } = next;
+      if (pages.has(path)) continue;
+      const reply = await visitor.get(path, BROWSER);
+      // The overview for language models is Markdown, under the name that their format gives it.
+      const type =
+        path === '/llms.txt' ? 'text/markdown' : (/^[\w/]+/.exec(reply.headers['content-type'] ?? '')?.[0] ?? '');
+      pages.set(path, { text: reply.text, type });
+      if (reply.status !== 200) faults.push(`${from} leads to ${path}: ${reply.status}`);
+      for (const link of LINKED[type]?.links(reply.text) ?? []) {
+        const { origin, pathname, hash } = new URL(link, `${service.url}${path}`);
+        if (origin !== service.url) continue;
+        waiting.push({ path: pathname, from: path });
+        if (hash !== '') anchors.push({ path: pathname, anchor: decodeURIComponent(hash.slice(1)), from: path });
+      }
+    }
+    for (const { path, anchor, from } of anchors) {
+      const { text = '', type = '' } = pages.get(path) ?? {};
+      if (LINKED[type]?.hasPart(text, anchor) !== true) faults.push(`${from} leads to ${path}#${anchor}: no such part`);
+    }
+    assert.deepEqual(faults, []);
+    assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
+  });
+
+  it('every file has the media type of its name and an entity tag', async () => {
+    assert.deepEqual(FILES.filter((path) => !path.endsWith('.md')).sort(), [
+      '/favicon.ico',
+      '/llms.txt',
+      '/robots.txt',
+    ]);
+    for (const path of FILES) {
+      const reply = await visitor.get(path);
+      assert.equal(reply.status, 200, path);
+      assertHeaders(reply, {
+        'content-type': MEDIA_TYPES[/\w+$/.exec(path)?.[0] ?? ''],
+        'cache-control': path === '/favicon.ico' ? 'public, max-age=86400' : 'no-cache',
+        'x-content-type-options': 'nosniff',
+      });
+      assert.equal((await visitor.get(path, { 'if-none-match': reply.headers.etag ?? '' })).status, 304, path);
+    }
+  });
+
+  it('each guide is served as Markdown with its title, and its page names that address', async () => {
+    for (const { name } of GUIDES) {
+      const path = `/docs/guides/${name}`;
+      const { text } = await visitor.get(`${path}.md`);
+      assert.ok(text.startsWith(`# ${await readTitle(name)}\n\n`), name);
+      if (FOR_CALLERS.includes(name)) assert.ok(!text.includes('127.0.0.1:8080'), name);
+      const page = (await visitor.get(path, { accept: 'text/html' })).text;
+      assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
+    }
+    const { text } = await visitor.get('/docs/guides/generate-an-sdk.md');
+    assert.ok(text.includes(`npx openapi-typescript ${service.url}/openapi.yaml -o catalog.d.ts\n`));
+  });
+
+  it('/llms.txt has sections that list every guide under the public URL', async () => {
+    const { text } = await visitor.get('/llms.txt');
+    assert.deepEqual(
+      Array.from(text.matchAll(/^## (.+)$/gm), ([, section]) => section),
+      ['API', 'Guides', 'Optional'],
+    );
+    for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
+      assert.ok(line.includes(`](${service.url}/`), line);
+    }
+    for (const { name, description } of GUIDES) {
+      const title = await readTitle(name);
+      assert.ok(text.includes(`- [${title}](${service.url}/docs/guides/${name}.md): ${description}\n`), name);
+    }
+  });
+
+  it('/robots.txt keeps crawlers out of the settings and sign-in, and /favicon.ico is an icon of 32 by 32 pixels', async () => {
+    const { text } = await visitor.get('/robots.txt');
+    assert.equal(text, 'User-agent: *\nDisallow: /settings\nDisallow: /sign-in\nDisallow: /sign-up\nAllow: /\n');
+    const { bytes } = await visitor.get('/favicon.ico');
+    assert.deepEqual([...bytes.subarray(0, 8)], [0, 0, 1, 0, 1, 0, 32, 32]);
+    assert.equal(bytes.readUInt32LE(14), bytes.length - 22);
+  });
+
+  it('each guide is listed, and links to the guides before and after it', async () => {
+    const list = await send(service.url, '/docs/guides', { headers: BROWSER });
+    for (const [place, { name }] of GUIDES.entries()) {
+      assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${await readTitle(name)}</a>`), name);
+      const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
+      const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w/-]+)" rel="\w+"/g), ([, guide]) => guide);
+      assert.deepEqual(
+        neighbours,
+        [GUIDES[place - 1], GUIDES[place + 1]].flatMap((guide) => guide?.name ?? []),
+      );
+    }
+  });
+});
+
+describe('Markdown', () => {
+  it('tags, handlers and addresses with a script in Markdown are rendered as text', () => {
+    for (const text of [
+      '<script>alert(1)</script>',
+      '<img src=x onerror=alert(1)>',
+      'a <b onclick="x">b</b>',
+      '[a](javascript:alert(1))',
+      '![a](javascript:alert(1))',
+      '`<script>`',
+      '```"><script>\n<script>\n```',
+      '| <script> |\n|---|\n| <script> |',
+    ]) {
+      const { html } = renderMarkdown(text);
+      assert.doesNotMatch(html, /<script|<img|<b |onerror=alert\(1\)>$|href="javascript|src="javascript/, text);
+    }
+  });
+
+  it('headings get the anchors that GitHub gives them', () => {
+    const { headings } = renderMarkdown("# What's new?\n\n## The `catalog` command");
+    assert.deepEqual(headings, [
+      { level: 1, text: "What's new?", id: 'whats-new' },
+      { level: 2, text: 'The catalog command', id: 'the-catalog-command' },
+    ]);
+  });
+
+  it('a link without an address on the pages becomes plain text', () => {
+    const { html } = renderMarkdown('[the README](../README.md) and [that](x.md)', {
+      resolve: (address) => (address === 'x.md' ? '/x' : undefined),
+    });
+    assert.equal(html, '<p><a>the README</a> and <a href="/x">that</a></p>\n');
+  });
+});

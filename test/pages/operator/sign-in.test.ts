@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { createOperatorLink, createSignInLink } from '../../../src/accounts/sign-in-links.js';
+import { ABSOLUTE_HOURS, IDLE_MINUTES, OperatorSessions } from '../../../src/pages/operator/sessions.js';
+import { signInOperator } from '../../support/http/operator.js';
+import { Visitor } from '../../support/http/visitor.js';
+import { runWithoutRedis } from '../../support/programs/command.js';
+import { assertHeaders } from '../../support/problem.js';
+import { send } from '../../support/request.js';
+import { testWorld } from '../../support/world.js';
+import { OPERATOR_FORMS, operatorPages, UNKNOWN } from '../pages.js';
+
+const PAGES = { settings: { METRICS_ADDRESS: '127.0.0.1:0' } };
+
+/** A page that needs no sign-in. */
+const isPublic = (path: string): boolean => path.startsWith('/sign-');
+
+describe('sign-in to the operator pages', () => {
+  const world = testWorld({ service: PAGES });
+
+  function visitor(): Visitor {
+    return new Visitor(world.service.operatorUrl ?? assert.fail());
+  }
+
+  it('the command prints a link whose page only shows a button, and the button signs in once', async () => {
+    const { code, stdout } = await runWithoutRedis(['operator', 'sign-in-link'], world.url);
+    assert.equal(code, 0);
+    const [, path = assert.fail(stdout)] =
+      /^ {2}http:\/\/127\.0\.0\.1:9464(\/sign-in\/[0-9a-f]{64})$/m.exec(stdout) ?? [];
+    const browser = visitor();
+    for (let opened = 0; opened < 2; opened += 1) {
+      const page = await browser.get(path);
+      assert.equal(page.status, 200);
+      assertHeaders(page, { 'cache-control': 'no-store', 'referrer-policy': 'strict-origin' });
+    }
+    assert.equal((await browser.get('/')).status, 303);
+    const token = path.slice('/sign-in/'.length);
+    const signedIn = await browser.post('/sign-in', { token });
+    assert.deepEqual([signedIn.status, signedIn.headers.location], [303, '/']);
+    assert.match(
+      String(signedIn.headers['set-cookie']),
+      /^catalog-operator-session-[0-9a-f]{8}=[0-9a-f]{64}; path=\/; .*samesite=strict; httponly$/i,
+    );
+    assert.equal((await browser.get('/')).status, 200);
+    const again = await visitor().post('/sign-in', { token });
+    assert.equal(again.status, 403);
+    assert.ok(again.text.includes('works only once'), again.text);
+    assert.equal((await send(world.service.url, path)).status, 404, 'the public address has no such page');
+  });
+
+  it('a link that has expired, was made for a developer or was never made, signs nobody in', async () => {
+    const token = await createOperatorLink(world.db);
+    await world.db('sign_in_links').update({ expires_at: world.db.raw('now()') });
+    const ofDeveloper = await createSignInLink(world.db, await world.newDeveloper());
+    for (const invalid of [token, ofDeveloper, UNKNOWN.token, 'x', '']) {
+      assert.equal((await visitor().post('/sign-in', { token: invalid })).status, 403, invalid);
+    }
+  });
+
+  it('failed sign-ins of one operator do not keep the others behind the same tunnel out', async () => {
+    for (let failed = 0; failed < 11; failed += 1) await visitor().post('/sign-in', { token: UNKNOWN.token });
+    const { status } = await visitor().post('/sign-in', { token: await createOperatorLink(world.db) });
+    assert.equal(status, 303);
+  });
+
+  it('two servers whose ports are forwarded to one machine keep a session each', async () => {
+    const one = await signInOperator(world.service);
+    const other = await signInOperator(await world.startService(PAGES));
+    for (const [name, token] of other.cookies) one.cookies.set(name, token);
+    assert.equal((await one.get('/')).status, 200, 'the session of the first server');
+  });
+
+  it('every page and form sends somebody without a session to the sign-in page, and changes nothing', async () => {
+    const id = await world.newDeveloper();
+    const { prefix } = await world.newKey({ developerId: id });
+    for (const path of operatorPages({ id: String(id), prefix }).filter((each) => !isPublic(each))) {
+      const { status, headers } = await visitor().get(path);
+      assert.deepEqual([status, headers.location, headers['cache-control']], [303, '/sign-in', 'no-store'], path);
+    }
+    for (const path of OPERATOR_FORMS.filter((each) => !isPublic(each))) {
+      const { status, headers } = await visitor().post(path.replace(UNKNOWN.id, String(id)), {});
+      assert.deepEqual([status, headers.location], [303, '/sign-in?interrupted'], path);
+    }
+    const { text } = await visitor().get('/sign-in?interrupted');
+    assert.ok(text.includes('Nothing was changed.'), text);
+  });
+
+  it('signing out ends the session, and a session of the public pages opens no page', async () => {
+    const browser = await signInOperator(world.service);
+    const [[name, token] = assert.fail()] = browser.cookies;
+    const signedOut = await browser.post('/sign-out');
+    assert.deepEqual([signedOut.status, signedOut.headers['clear-site-data']], [303, '"cache"']);
+    assert.equal(browser.cookies.size, 0);
+    const stolen = visitor();
+    for (const cookie of [name, 'catalog-session', '__Host-session']) stolen.cookies.set(cookie, token);
+    assert.equal((await stolen.get('/')).status, 303);
+  });
+
+  it('a form that another site has made a browser send is refused', async () => {
+    const browser = await signInOperator(world.service);
+    for (const path of OPERATOR_FORMS) {
+      for (const headers of [
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+        { origin: 'https://evil.example' },
+        { origin: world.service.url },
+        // A name that the attacker's site has given this address.
+        { origin: 'http://evil.example', host: 'evil.example' },
+        {},
+      ]) {
+        assert.equal((await browser.post(path, {}, headers)).status, 403, path + JSON.stringify(headers));
+      }
+    }
+    assert.equal((await browser.get('/')).status, 200, 'the operator is still signed in');
+    const origin = world.service.operatorUrl ?? assert.fail();
+    assert.equal((await browser.post('/sign-out', {}, { origin })).status, 303);
+  });
+
+  it('the header fields of every page keep other origins out, and the public address has none of the pages', async () => {
+    const browser = await signInOperator(world.service);
+    const { prefix, developerId } = await world.newKey();
+    for (const path of operatorPages({ id: String(developerId), prefix })) {
+      const reply = await browser.get(path);
+      assert.equal(reply.status, 200, path);
+      assertHeaders(reply, {
+        'cache-control': 'no-store',
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy':
+          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+          "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        'x-content-type-options': 'nosniff',
+        'cross-origin-opener-policy': 'same-origin',
+      });
+      assert.ok(!(await send(world.service.url, path)).text.includes('Catalog operator'), path);
+    }
+    for (const [path, method, status] of [
+      ['/nope', 'GET', 404],
+      ['/', 'PUT', 405],
+      ['/metrics', 'GET', 200],
+    ] as const) {
+      assert.equal((await send(origin(), path, { method })).status, status, path);
+    }
+  });
+
+  function origin(): string {
+    return world.service.operatorUrl ?? assert.fail();
+  }
+
+  it('a link is not made where no server could accept it', async () => {
+    for (const [settings, reason] of [
+      [{ OPERATOR_PAGES: 'off' }, /OPERATOR_PAGES is off/],
+      [{ METRICS_ADDRESS: 'off' }, /METRICS_ADDRESS is off/],
+      [{ METRICS_ADDRESS: ':0' }, /port 0/],
+    ] as const) {
+      const { code, stderr } = await runWithoutRedis(['operator', 'sign-in-link'], world.url, '', settings);
+      assert.equal(code, 1);
+      assert.match(stderr, reason);
+    }
+  });
+});
+
+describe('the session of an operator', () => {
+  let now = 1;
+  const sessions = new OperatorSessions(() => now);
+  const MINUTE_MS = 60_000;
+
+  it('a session ends after an hour without use, and eight hours after the sign-in', () => {
+    const idle = sessions.start();
+    now += IDLE_MINUTES * MINUTE_MS + 1;
+    assert.equal(sessions.find(idle), undefined);
+    const used = sessions.start();
+    for (let minutes = 0; minutes < ABSOLUTE_HOURS * 60; minutes += 30) {
+      assert.ok(sessions.find(used), `after ${minutes} minutes`);
+      now += 30 * MINUTE_MS;
+    }
+    assert.equal(sessions.find(used), undefined);
+  });
+
+  it('a hundredth and first session ends the one that was unused for the longest time', () => {
+    const tokens = Array.from({ length: 101 }, () => sessions.start());
+    assert.deepEqual(
+      tokens.map((token) => sessions.find(token) !== undefined),
+      tokens.map((_, index) => index > 0),
+    );
+  });
+});

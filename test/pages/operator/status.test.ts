@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { addTitles } from '../../support/titles.js';
+import { eventually } from '../../support/eventually.js';
+import { signInOperator } from '../../support/http/operator.js';
+import type { Visitor } from '../../support/http/visitor.js';
+import { PRODUCT_BOUNDS } from '../../support/program.js';
+import { testWorld } from '../../support/world.js';
+
+const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
+
+/** @returns the text of a page in one line */
+async function read(browser: Visitor, path = '/'): Promise<string> {
+  const { status, text } = await browser.get(path);
+  assert.equal(status, 200, text);
+  return text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+}
+
+describe('the status page', () => {
+  const world = testWorld({
+    ownServer: true,
+    redis: true,
+    service: { settings: { ...settings, ...PRODUCT_BOUNDS }, flushIntervalMs: 50 },
+  });
+  let operator: Visitor;
+
+  before(async () => {
+    operator = await signInOperator(world.service);
+  });
+
+  it('it shows what runs, and that everything works', async () => {
+    const text = await read(operator);
+    assert.ok(text.includes(' Everything works. '), text);
+    const { rows } = await world.db.raw<{ rows: { server_version: string }[] }>('show server_version');
+    for (const shown of [
+      / PostgreSQL Up /,
+      / Redis Up /,
+      / Change notifications Up /,
+      'Not configured: Read replica ( DATABASE_READ_URL ), Identity provider ( OIDC_ISSUER ).',
+      ` ${process.versions.node} `,
+      ` ${rows[0]?.server_version} `,
+      / Redis (?:Valkey )?\d+\.\d+/,
+      / Migrations \d+ applied, the last is /,
+      'None is pending.',
+      'Newest entry None yet Feed start The first entry Writers None active, 0 waiting ',
+    ]) {
+      assert.ok(typeof shown === 'string' ? text.includes(shown) : shown.test(text), `${String(shown)}: ${text}`);
+    }
+  });
+
+  it('it shows the requests of the last 24 hours by hour, over all servers', async () => {
+    const other = await world.startService({ flushIntervalMs: 50 });
+    const { key } = await world.newKey({ planId: 'free' });
+    for (let call = 0; call < 61; call += 1) {
+      await (call % 2 === 0 ? world.service : other).get('/api/v1/stats', { headers: { 'x-api-key': key } });
+    }
+    await eventually('both servers have saved their counts', async () =>
+      (await read(operator)).includes(' Last 24 hours Requests 61 Served 60 Refused 1 Failed 0 '),
+    );
+    assert.match(await read(operator), / Requests by hour Hour \(UTC\) .* Total 61 60 1 0 98\.3% /);
+  });
+
+  it('it shows the newest entry, the writer at work and those that wait', async () => {
+    await addTitles(world.db, 1);
+    const first = await world.db.transaction();
+    const second = await world.db.transaction();
+    try {
+      await addTitles(first, 1, 'first');
+      const waiting = addTitles(second, 1, 'second');
+      await eventually('the second waits', async () => (await read(operator)).includes('1 active, 1 waiting'));
+      assert.match(await read(operator), / Newest entry just now /);
+      await first.rollback();
+      await waiting;
+    } finally {
+      await Promise.all([first.rollback(), second.rollback()]);
+    }
+    assert.ok((await read(operator)).includes('None active, 0 waiting'));
+  });
+
+  it('a migration that the database lacks is pending, with the command that applies it', async () => {
+    const last = await world.db('migrations').orderBy('id', 'desc').first<{ id: number; name: string }>();
+    await world.db('migrations').where({ id: last.id }).delete();
+    try {
+      const text = await read(operator);
+      assert.match(text, / A migration is pending: run catalog migrate /);
+      assert.ok(text.includes(`Pending: ${last.name}.`), text);
+    } finally {
+      await world.db('migrations').insert(last);
+    }
+  });
+
+  it('PostgreSQL that is frozen is down, although no process has reported its loss', async () => {
+    world.postgres.pause();
+    try {
+      const text = await read(operator);
+      assert.ok(text.includes('PostgreSQL did not answer this page.') && !text.includes('Everything works'), text);
+      assert.match(text, / PostgreSQL Down /);
+    } finally {
+      world.postgres.resume();
+    }
+  });
+
+  it('a provider that does not serve its description is down', async () => {
+    const provider = {
+      OIDC_ISSUER: 'http://127.0.0.1:1',
+      OIDC_CLIENT_ID: 'x',
+      OIDC_CLIENT_SECRET: 'a secret',
+      PUBLIC_URL: 'http://localhost:8080',
+    };
+    const service = await world.startService({ settings: { ...settings, ...provider } });
+    const text = await read(await signInOperator(service));
+    assert.match(text, / Identity provider is down\. /);
+  });
+
+  it('a component that is lost is shown with what follows from it, what to do and where to read more', async () => {
+    await world.redis.stop();
+    await eventually('the loss is shown', async () => (await read(operator)).includes('Redis is down.'));
+    const { text } = await operator.get('/');
+    assert.match(
+      text,
+      /Redis<\/th>.*?Down.*?keys are checked against the database\. <strong>Check that Redis answers/s,
+    );
+    assert.ok(text.includes('/docs/guides/operators/runbook#redis-is-down"'), text);
+  });
+
+  it('it shows the loss of PostgreSQL, although nothing else can be read then', async () => {
+    await world.postgres.stop('immediate');
+    await eventually('the loss is shown', async () => /PostgreSQL.* down\./.test(await read(operator)));
+    const text = await read(operator);
+    assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
+    assert.match(text, / Feed Unknown: PostgreSQL does not answer /);
+    assert.match(text, / Last 24 hours Unknown: PostgreSQL does not answer /);
+  });
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { ERROR_CODES } from '../../../src/errors.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
+import { MAX_QUERY } from '../../../src/pages/parts/content/search-form.js';
+import type { Guide } from '../../../src/pages/public/guides/guide-files.js';
+import { operationsOf, resolve, type Contract } from '../../../src/pages/public/reference/contract.js';
+import { createSearch, type Search } from '../../../src/pages/public/search/search.js';
+import { listEntries, type Entry } from '../../../src/pages/public/search/search-index.js';
+import { ROOT } from '../../support/guides.js';
+import { send } from '../../support/request.js';
+import { serveWithoutDatabase } from '../site-alone.js';
+
+const contract = JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract;
+
+const GUIDE: Guide = {
+  name: 'cooking',
+  title: 'Cooking with keys',
+  description: 'How to cook.',
+  audience: 'developers',
+  text: 'Take a **pan**.\n\n## Rate limits in the kitchen\n\nOne `egg` a minute.\n\n```sh\nfry --eggs 2\n```\n',
+};
+
+/** What the best result of each query is. */
+const BEST: readonly (readonly [address: string, queries: readonly string[]])[] = [
+  ['/#key', ['get a key', 'How do I get an API key?', 'sign up', 'signup', 'register']],
+  ['/#plans', ['plans', 'pricing', 'plans and limits']],
+  ['/#first-call', ['samples', 'quickstart']],
+  ['/llms.txt', ['llms.txt']],
+  ['/docs#following-the-changes', ['pagination', 'webhooks', 'following the changes']],
+  ['/docs#rate-limits', ['rate limit', 'RateLimits', 'limits', 'quota']],
+  ['/docs#error-rate_limit_exceeded', ['rate limt', 'limit exceeded', 'too many requests', 'rate_limit_ex']],
+  ['/docs#error-since_out_of_window', ['out of windwo']],
+  ['/docs#schema-ChangesMeta-next_since', ['next_since', 'nextSince', 'NEXT-SINCE', ' next  since ', 'nextsince']],
+  ['/docs#schema-Problem-detail', ['problem detail']],
+  ['/docs/guides/cooking', ['cooking with keys']],
+  ['/docs/guides/cooking#rate-limits-in-the-kitchen', ['what is in the kitchen', 'egg minute', 'fry --eggs', 'kichen']],
+];
+
+const ATTACK = '"><img src=x onerror=alert(1)>';
+
+describe('the search', () => {
+  let search: Search;
+
+  before(async () => {
+    search = await createSearch(await listEntries(contract, [GUIDE]));
+  });
+
+  const best = (query: string): Entry => search(query)[0]?.found[0]?.entry ?? assert.fail(`nothing for ${query}`);
+
+  it('every operation, parameter, field, header, schema and error code is found first by its own name', () => {
+    const { schemas } = contract.components;
+    const operations = operationsOf(contract);
+    const names = [
+      ...operations.flatMap(({ operationId, parameters = [] }) => [
+        operationId,
+        ...parameters.map((parameter) => resolve(contract, parameter).part.name),
+      ]),
+      ...operations.flatMap(({ responses }) =>
+        Object.values(responses).flatMap((response) => Object.keys(resolve(contract, response).part.headers ?? {})),
+      ),
+      ...Object.entries(schemas).flatMap(([name, { properties = {} }]) => [name, ...Object.keys(properties)]),
+      ...Object.keys(ERROR_CODES),
+    ];
+    // A chapter that is the plural of a name is as good.
+    const spelled = (text: string): string =>
+      text
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9]/g, '')
+        .replace(/s$/, '');
+    for (const name of new Set(names)) {
+      const entry = best(name);
+      const known = [entry.name, ...(entry.aliases ?? [])].map(spelled);
+      assert.ok(known.includes(spelled(name)), `${name} finds ${entry.name}`);
+    }
+  });
+
+  it('the best result is what somebody means, in any spelling and with typing errors', () => {
+    for (const [address, queries] of BEST)
+      for (const query of queries) assert.equal(best(query).address, address, query);
+  });
+
+  it('a word matches the words that it begins, and no words that only contain it', async () => {
+    const entry = { group: 'Guides', context: 'Guide', text: '' } as const;
+    const named = await createSearch(
+      ['Rates', 'Generate', 'Crate', 'Date'].map((name) => ({ ...entry, name, address: `/${name}` })),
+    );
+    for (const query of ['rate', 'rates', 'rat'])
+      assert.deepEqual(
+        named(query).flatMap(({ found }) => found.map(({ entry: { name } }) => name)),
+        ['Rates'],
+      );
+  });
+
+  it('a snippet shows the text around the match and marks it', () => {
+    assert.deepEqual(search('egg a minute')[0]?.found[0]?.snippet, [
+      { text: 'One ', isMatch: false },
+      { text: 'egg', isMatch: true },
+      { text: ' a ', isMatch: false },
+      { text: 'minute', isMatch: true },
+      { text: '. fry --', isMatch: false },
+      { text: 'eggs', isMatch: true },
+      { text: ' 2', isMatch: false },
+    ]);
+  });
+
+  it('a query without letters or digits, or with a word that is nowhere, finds nothing', () => {
+    for (const query of ['', '  ', '.*', 'of', 'since zzzz', '((((']) assert.deepEqual(search(query), [], query);
+  });
+
+  it('only the beginning of a long query counts', () => {
+    assert.deepEqual(search(`since${' '.repeat(MAX_QUERY)}zzzz`), search('since'));
+  });
+});
+
+describe('the search page', () => {
+  let url: string;
+  let stop: () => void;
+
+  before(async () => {
+    const { url: served, server } = await serveWithoutDatabase();
+    url = served;
+    stop = () => server.close();
+  });
+
+  after(() => stop());
+
+  it('a search for a key leads to an address without it, and no answer to a search is stored', async () => {
+    const { key, prefix } = generateApiKey();
+    for (const query of [key, key.slice(prefix.length + 1), `${'x '.repeat(60)}${key}`]) {
+      const { status, headers, text } = await send(url, `/docs/search?q=${encodeURIComponent(query)}`);
+      assert.deepEqual(
+        [status, headers.location, headers['cache-control']],
+        [303, '/docs/search?key-refused', 'no-store'],
+      );
+      assert.ok(!text.includes(key.slice(-38)));
+    }
+    const { text } = await send(url, '/docs/search?key-refused');
+    assert.ok(text.includes('That looks like an API key. Keys are secret: do not search for them.'));
+    const { headers } = await send(url, '/docs/search?q=limits', { headers: { 'accept-encoding': 'gzip' } });
+    assert.deepEqual([headers['cache-control'], headers['content-encoding']], ['no-store', undefined]);
+  });
+
+  it('a query is shown as text, and a long or malformed one is answered too', async () => {
+    for (const query of [ATTACK, 'a'.repeat(5_000), '%ff%00', ATTACK.repeat(3), '']) {
+      const sent = query === '%ff%00' ? query : encodeURIComponent(query);
+      const { status, text } = await send(url, `/docs/search?q=${sent}`);
+      assert.equal(status, 200);
+      assert.ok(!text.includes('<img'), query);
+    }
+  });
+
+  it('results stand in groups and mark what matches, and the form keeps the query', async () => {
+    const { text } = await send(url, '/docs/search?q=has_more');
+    assert.match(text, /<h2[^>]*>Parameters and fields</);
+    assert.match(text, /<input[^>]* type="search"[^>]* value="has_more"/);
+    const [, result = ''] = /<a href="\/docs#schema-ChangesMeta-has_more">(.*?)<\/a>/s.exec(text) ?? [];
+    assert.match(result, /<mark>has<\/mark>_<mark>more<\/mark>/);
+  });
+});

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import type { KeyRecord } from '../../../src/keys/key-record.js';
+import { createKey } from '../../../src/keys/keys.js';
+import { scaleLines } from '../../../src/pages/parts/usage/chart.js';
+import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
+import { startService, type TestService } from '../../support/service.js';
+
+const ATTACK = '<script>alert("x")</script>';
+
+describe('the usage page', () => {
+  let service: TestService;
+  let developerId: number;
+  let visitor: Visitor;
+  let key: KeyRecord & { readonly key: string };
+  let odd: KeyRecord & { readonly key: string };
+
+  before(async () => {
+    service = await startService();
+    developerId = await newDeveloper(service);
+    visitor = await signIn(service, developerId);
+    key = await createKey(service.db, { developerId, planId: 'free', label: 'production' });
+    odd = await createKey(service.db, { developerId, planId: 'pro', label: `=1+1,"${ATTACK}` });
+    await addUsage(key.prefix, 0, { served: 1_234, refused: 20, failed: 3 });
+    await addUsage(key.prefix, 3, { served: 10, refused: 0, failed: 0 });
+    await addUsage(odd.prefix, 0, { served: 5, refused: 0, failed: 0 });
+  });
+
+  after(() => service.stop());
+
+  /** Adds counts of a day. @param days - how many days ago */
+  async function addUsage(prefix: string, days: number, counts: Record<string, number>): Promise<void> {
+    await service.db.raw(
+      `insert into api_key_usage (key_id, hour, served, refused, failed)
+       select id, date_trunc('day', now(), 'UTC') - make_interval(days => ?), ?, ?, ? from api_keys where prefix = ?`,
+      [days, counts.served, counts.refused, counts.failed, prefix].map((value) => value ?? 0),
+    );
+  }
+
+  async function page(path = '/settings/usage'): Promise<string> {
+    const { status, text } = await visitor.get(path);
+    assert.equal(status, 200);
+    return text;
+  }
+
+  /** The cells of the rows of a table, the row of totals last. */
+  function table(text: string, caption: string): string[][] {
+    const [, body = ''] = new RegExp(`<caption[^>]*>${caption}</caption>.*?<tbody>(.*?)</table>`, 's').exec(text) ?? [];
+    return [...body.matchAll(/<tr>(.*?)<\/tr>/gs)].map(([, row = '']) =>
+      [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
+        cell.replace(/<(?:"[^"]*"|[^">])*>/g, ''),
+      ),
+    );
+  }
+
+  /** The numbers of the page, by their names. */
+  function numbers(text: string): Record<string, string> {
+    return Object.fromEntries(
+      Array.from(text.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g), ([, name = '', value = '']) => [name, value]),
+    );
+  }
+
+  it('the page shows how much of each plan is used, in this process alone without Redis, and charges nothing', async () => {
+    for (let i = 0; i < 3; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key.key } });
+    for (let i = 0; i < 4; i += 1) {
+      const text = await page();
+      assert.match(text, /<h3>Free plan<\/h3>.*>3 of 60 requests; resets in \d+ s</s);
+      const [, at = ''] =
+        />3 of 10,000 requests; resets at (\d\d:\d\d) UTC, in (?:24 h|23 h 59 min)</.exec(text) ?? assert.fail(text);
+      const inADay = [0, 60_000].map((before) => new Date(Date.now() - before).toISOString().slice(11, 16));
+      assert.ok(inADay.includes(at), at);
+      assert.match(text, /<meter[^>]* max="60" low="48" high="57" optimum="0" value="3"/);
+      assert.match(text, /<h3>Pro plan<\/h3>.*>0 of 600 requests</s);
+      assert.ok(!text.includes('<h3>Scale plan</h3>'));
+      assert.ok(text.includes('Counted by this server only; other servers count separately.'));
+    }
+  });
+
+  it('a table shows each of the last thirty days, and the charts the same numbers', async () => {
+    const text = await page();
+    const days = table(text, 'Requests by day');
+    assert.equal(days.length, 31);
+    const dayOf = (ago: number): string =>
+      new Date(Date.now() - ago * 86_400_000).toLocaleDateString('en-US', {
+        month: 'short',
+        day: 'numeric',
+        timeZone: 'UTC',
+      });
+    assert.deepEqual(days[0], [dayOf(0), '1,262', '1,239', '20', '3', '98.1%']);
+    assert.deepEqual(days[3]?.slice(1), ['10', '10', '0', '0', '100%']);
+    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0', '–']);
+    assert.deepEqual(days[30], ['Total', '1,272', '1,249', '20', '3', '98.1%']);
+    assert.deepEqual(numbers(text), { Requests: '1,272', 'Success rate': '98.1%', Refused: '20', Failed: '3' });
+    for (const count of ['1,239', '20', '3']) assert.ok(text.includes(`<title>${dayOf(0)}: ${count}</title>`), count);
+    assert.match(text, /Refused by a limit \(429\) <strong>20<.*? aria-label="Chart by day, at most 20 in one day"/s);
+    assert.deepEqual(table(text, 'Requests by key'), [
+      [`production${key.prefix}`, '1,267', '1,244', '20', '3', '98.1%'],
+      [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '100%'],
+      ['Total', '1,272', '1,249', '20', '3', '98.1%'],
+    ]);
+  });
+
+  it('a range of 7 days is shown by day and one of 24 hours by hour, and any other value means 30 days', async () => {
+    const week = await page('/settings/usage?range=7d');
+    assert.equal(table(week, 'Requests by day').length, 8);
+    assert.equal(numbers(week).Requests, '1,272');
+    const day = await page(`/settings/usage?range=24h&key=${key.prefix}`);
+    const hours = table(day, 'Requests by hour');
+    assert.equal(hours.length, 25);
+    assert.match(hours[0]?.[0] ?? '', new RegExp(` ${new Date().toISOString().slice(11, 13)}:00$`));
+    // That of all requests of this day.
+    assert.equal(hours.find(([name = '']) => name.endsWith(' 00:00'))?.[1], '1,257');
+    assert.ok(
+      day.includes('aria-current="true">24 hours<') && day.includes('<input type="hidden" name="range" value="24h"'),
+    );
+    assert.ok(day.includes(`href="/settings/usage?range=7d&amp;key=${key.prefix}"`));
+    for (const range of ['', '1y', 'constructor']) {
+      assert.equal(table(await page(`/settings/usage?range=${range}`), 'Requests by day').length, 31, range);
+    }
+  });
+
+  it('the usage of one key is shown for its prefix, and that of all keys for an unknown one', async () => {
+    const text = await page(`/settings/usage?key=${odd.prefix}`);
+    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '5', '0', '0', '100%']);
+    assert.ok(text.includes(`<option value="${odd.prefix}" selected>\u2068=1+1,`));
+    assert.match(text, new RegExp(`Only the key .*<code>${odd.prefix}</code>. <a href="/settings/usage">`));
+    assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
+    const all = await page();
+    assert.ok(all.includes(`<a href="/settings/usage?key=${odd.prefix}" title=`));
+    for (const { prefix } of [key, odd]) assert.ok(all.includes(`<option value="${prefix}">`), prefix);
+    for (const unknown of [ATTACK, 'svc_00000000', service.key.slice(0, 12)]) {
+      const all = await page(`/settings/usage?key=${encodeURIComponent(unknown)}`);
+      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,262');
+      assert.ok(!all.includes(unknown));
+    }
+  });
+
+  it('a CSV file has the same numbers, and no label that is a formula', async () => {
+    const { status, headers, text } = await visitor.get('/settings/usage.csv');
+    assert.equal(status, 200);
+    assert.equal(headers['content-type'], 'text/csv; charset=utf-8');
+    assert.equal(headers['content-disposition'], 'attachment; filename="usage.csv"');
+    assert.equal(headers['cache-control'], 'no-store');
+    const day = (ago: number): string => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    assert.equal(
+      text,
+      [
+        'day,key_prefix,label,served,refused,failed',
+        `${day(3)},${key.prefix},"production",10,0,0`,
+        `${day(0)},${key.prefix},"production",1234,20,3`,
+        `${day(0)},${odd.prefix},"'=1+1,""${ATTACK.replaceAll('"', '""')}",5,0,0`,
+        '',
+      ].join('\r\n'),
+    );
+    for (const [label, cell] of [
+      ['-1', `"'-1"`],
+      ['+1', `"'+1"`],
+      ['@sum', `"'@sum"`],
+      ['1=1', '"1=1"'],
+      [null, ''],
+    ] as const) {
+      await service.db('api_keys').where({ prefix: odd.prefix }).update({ label });
+      assert.ok((await visitor.get('/settings/usage.csv')).text.includes(`${odd.prefix},${cell},5,0,0`), cell);
+    }
+    const one = await visitor.get(`/settings/usage.csv?key=${odd.prefix}`);
+    assert.equal(one.text.trimEnd().split('\r\n').length, 2);
+  });
+
+  it('nothing of another developer is shown for any key', async () => {
+    const stranger = await signIn(service, await newDeveloper(service, 'Stranger'));
+    for (const path of ['/settings/usage', '/settings/usage.csv']) {
+      const { text } = await stranger.get(`${path}?key=${key.prefix}`);
+      assert.ok(!text.includes(key.prefix) && !text.includes('1234') && !text.includes('1,234'), path);
+    }
+    assert.ok((await stranger.get('/settings/usage')).text.includes('No requests in the last 30 days'));
+  });
+});
+
+describe('the scale of a chart', () => {
+  it('a scale has whole steps, fits the highest count and has room for at most so many lines', () => {
+    assert.deepEqual(scaleLines(0, 4), [0, 1]);
+    assert.deepEqual(scaleLines(3, 4), [0, 1, 2, 3]);
+    assert.deepEqual(scaleLines(51_000, 5), [0, 20_000, 40_000, 60_000]);
+    for (let most = 1; most < 5_000; most += 7) {
+      const lines = scaleLines(most, 3);
+      const [above = 0, step = 0] = [lines.at(-1), lines[1]];
+      assert.ok(lines.length <= 4 && above >= most && above - step < most, `${most}: ${lines.join()}`);
+    }
+  });
+});
