@@ -69,10 +69,10 @@ create table catalog_counts_waiting (
 
 create table catalog_feed (
   singleton boolean default true not null,
-  beginning timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
-  constraint catalog_feed_beginning_whole CHECK ((beginning = date_trunc('second'::text, beginning))),
+  feed_start timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
   constraint catalog_feed_pkey PRIMARY KEY (singleton),
-  constraint catalog_feed_singleton CHECK (singleton)
+  constraint catalog_feed_singleton CHECK (singleton),
+  constraint catalog_feed_start_whole CHECK ((feed_start = date_trunc('second'::text, feed_start)))
 );
 
 create table collections (
@@ -246,20 +246,6 @@ END)::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
-
-create table usage_writers (
-  id uuid not null,
-  batch bigint not null,
-  written_at timestamp with time zone default now() not null,
-  constraint usage_writers_pkey PRIMARY KEY (id)
-);
-
-create view operator_sign_in_links as
- SELECT hash,
-    expires_at,
-    kind
-   FROM sign_in_links
-  WHERE (kind = 'operator'::text);
 
 CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
@@ -803,4 +789,8 @@ alter table titles enable always trigger refuse_removal_of_row;
 
 grant execute on function catalog_lock_writers() to pg_write_all_data;
 
+grant execute on function catalog_quiet_clock() to catalog_server;
+
 grant execute on function catalog_quiet_clock() to pg_read_all_data;
+
+grant execute on function events_remove_old() to catalog_server;

@@ -250,7 +250,7 @@ export interface components {
             /**
              * Format: double
              * @description The oldest `since` that will be accepted for another minute, in seconds with up to six decimals: a minute less
-             *     than 30 days ago, or the beginning of the feed if that is later. Present with `since_out_of_window` only.
+             *     than 30 days ago, or the feed start if that is later. Present with `since_out_of_window` only.
              */
             oldest_since?: number;
             /**
@@ -601,7 +601,7 @@ export interface operations {
                  *     then starts 50 microseconds earlier and may repeat entries. Exponent notation is accepted. The value has at
                  *     most 64 characters after percent-decoding.
                  *
-                 *     A value more than 30 days in the past, or before the beginning of the feed, is answered with
+                 *     A value more than 30 days in the past, or before the feed start, is answered with
                  *     `since_out_of_window`. Because clocks differ, values up to 60 seconds in the future are accepted; beyond that, the
                  *     response is `invalid_since`. A value from the service is never too far in the future.
                  * @example 1795218005.123456

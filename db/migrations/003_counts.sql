@@ -1,6 +1,6 @@
 -- Headline counts, kept in the writing transaction so that reading them costs one row at any size. Nobody waits for
--- this row, because writers already take turns by their lock. The functions run as their owner, so a role that may
--- write titles needs no right to write the counts.
+-- this row, because writers already take turns by their lock. The triggers' functions run as their owner, so a role
+-- that may write titles needs no right to write the counts.
 
 create table public.catalog_counts (
   singleton boolean primary key default true constraint catalog_counts_singleton check (singleton),
@@ -9,20 +9,30 @@ create table public.catalog_counts (
   series bigint not null default 0,
   available_in_library bigint not null default 0,
   people bigint not null default 0,
-  collections bigint not null default 0
+  collections bigint not null default 0,
+  -- The transaction that updated the row last, and whether more of its counts wait. Only the owner can write these
+  -- columns, and a rollback to a savepoint undoes them together with the counts.
+  --
+  -- A dump may name a transaction that the restored server has yet to run. That costs no count: all counts of that
+  -- transaction wait for its end.
+  updated_by xid8 not null default '0',
+  has_waiting boolean not null default false
 ) with (fillfactor = 10); -- room for the next version on the same page, so that no update touches the index
 
 insert into public.catalog_counts default values;
 
--- A transaction updates the row twice at most, however many statements it has. Each update leaves a version that
+-- A transaction updates the row a few times at most, however many statements it has. Each update leaves a version that
 -- stays until the transaction ends, and finding the newest of a hundred thousand versions takes a millisecond, in
--- each further statement and for readers afterwards. Therefore only the first statement updates the row. The counts
--- of later statements wait in this table, and a deferred trigger of that first update adds them up at the end.
+-- each further statement and for readers afterwards. Therefore only the first statement adds to the row. The counts
+-- of later statements wait in this table, and a deferred trigger adds them up at the end. The first count that waits
+-- queues that trigger, so none can wait without it.
 create table public.catalog_counts_waiting (
-  added bigint[] not null -- in the order of the columns of catalog_counts
+  added bigint[] not null, -- in the order of the columns of catalog_counts
+  is_first boolean not null default true
 );
 
-create function public.catalog_counts_add(added bigint[]) returns void language plpgsql as $$
+create function public.catalog_counts_add(added bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp as $$
 begin
   update public.catalog_counts set
     titles = titles + added[1],
@@ -30,20 +40,26 @@ begin
     series = series + added[3],
     available_in_library = available_in_library + added[4],
     people = people + added[5],
-    collections = collections + added[6];
+    collections = collections + added[6],
+    updated_by = pg_current_xact_id(),
+    has_waiting = false;
 end
 $$;
 
--- A setting records that the transaction has updated the row. A rollback to a savepoint undoes it together with the
--- update. If it is lost, the row is only updated once more.
-create function public.catalog_counts_note(added bigint[]) returns void language plpgsql as $$
+create function public.catalog_counts_note(added bigint[]) returns void language plpgsql
+set search_path = pg_catalog, pg_temp as $$
+declare
+  is_first boolean;
 begin
-  if current_setting('catalog.counting', true) = 'yes' then
-    insert into public.catalog_counts_waiting values (added);
-  else
-    perform set_config('catalog.counting', 'yes', true);
+  select not has_waiting into is_first from public.catalog_counts where updated_by = pg_current_xact_id();
+  if not found then
     perform public.catalog_counts_add(added);
+    return;
   end if;
+  if is_first then
+    update public.catalog_counts set has_waiting = true;
+  end if;
+  insert into public.catalog_counts_waiting (added, is_first) values (added, is_first);
 end
 $$;
 
@@ -52,25 +68,19 @@ security definer set search_path = pg_catalog, pg_temp as $$
 declare
   total bigint[];
 begin
-  -- If SET CONSTRAINTS brings this forward, the next statement is the first one again.
-  perform set_config('catalog.counting', '', true);
-  if not exists (select from public.catalog_counts_waiting) then
-    return null;
-  end if;
   with waiting as (delete from public.catalog_counts_waiting returning added)
   select array[sum(added[1]), sum(added[2]), sum(added[3]), sum(added[4]), sum(added[5]), sum(added[6])]
     into total from waiting;
-  perform public.catalog_counts_add(total);
+  if total[1] is not null then
+    perform public.catalog_counts_add(total);
+  end if;
   return null;
 end
 $$;
 
-create constraint trigger settle_counts after update on public.catalog_counts
+create constraint trigger settle_counts after insert on public.catalog_counts_waiting
   deferrable initially deferred
-  for each row execute function public.catalog_counts_settle();
-
--- Only for the triggers, which run as their owner.
-revoke execute on function public.catalog_counts_add(bigint[]), public.catalog_counts_note(bigint[]) from public;
+  for each row when (new.is_first) execute function public.catalog_counts_settle();
 
 create function public.titles_count_inserted() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
@@ -119,8 +129,10 @@ create trigger count_updated after update on public.titles
   referencing old table as old_rows new table as new_rows
   for each statement execute function public.titles_count_updated();
 
--- People and collections are counted alike.
-create function public.catalog_count_other(counter text, added bigint) returns void language plpgsql as $$
+-- People and collections are counted alike. The counter is a name, the type that its callers pass: for text, another
+-- function could match their call better.
+create function public.catalog_count_other(counter name, added bigint) returns void language plpgsql
+set search_path = pg_catalog, pg_temp as $$
 begin
   if added <> 0 then
     perform public.catalog_counts_note(case counter when 'people' then array[0, 0, 0, 0, added, 0]
@@ -128,8 +140,6 @@ begin
   end if;
 end
 $$;
-
-revoke execute on function public.catalog_count_other(text, bigint) from public;
 
 create function public.catalog_count_inserted() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$

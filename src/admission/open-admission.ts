@@ -12,7 +12,7 @@ import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
 import { publishTimeline } from './epoch.js';
 
-/** Where the triggers of db/migrations/012_caller_changes.sql announce each change of a key, a developer or a plan. */
+/** Where the triggers of db/migrations/001_plans_and_keys.sql announce each change of a key, a developer or a plan. */
 const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers' } as const;
 
 /** Admission works without these for a while, at a cost. */

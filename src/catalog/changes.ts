@@ -41,8 +41,8 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
 async function readUsualPage(db: Knex, read: Read, since: Micros): Promise<ChangesPage | undefined> {
   const position = beforeRounding(since);
   // A replica may not have the feed start yet.
-  const start = read.mayLag ? (await readBounds(db)).start : undefined;
-  const { entries, hasMore, followsEntry } = await read((either) => readFeed(either, position, start));
+  const feedStart = read.mayLag ? (await readBounds(db)).feedStart : undefined;
+  const { entries, hasMore, followsEntry } = await read((either) => readFeed(either, position, feedStart));
   const nextSince = stampOfLast(entries) ?? (followsEntry && position === since ? since : undefined);
   // No object spread: in Node.js 20, V8 would make a hidden class each time, which only a full garbage collection
   // frees.

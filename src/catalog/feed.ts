@@ -27,9 +27,9 @@ export interface FeedPage {
 /** The positions between which the feed lies, at one moment. */
 export interface FeedBounds {
   /**
-   * The feed start. Earlier positions are void: mirrors that hold them may have entries that the catalogue has lost.
+   * Earlier positions are void: mirrors that hold them may have entries that the catalogue has lost.
    */
-  readonly start: Micros;
+  readonly feedStart: Micros;
   /** The newest committed stamp, or the feed start if that is later. Every later commit is stamped later. */
   readonly newest: Micros;
 }
@@ -56,24 +56,24 @@ interface PageRow {
 // query for the newest stamp is needed. The feed start is a condition, not a column: PostgreSQL evaluates it once, in
 // the snapshot of the page. The page is one row because the driver spends more time on the fields of rows than on the
 // rest (test/bench/README.md).
-const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, start: string | null]>(
+const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, feedStart: string | null]>(
   'read-page',
   `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
           string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles
      from (select svc_id, media_type, title, updated_at, has_bundles
              from titles
             where updated_at >= $1
-              and exists (select from catalog_feed where beginning <= $1 and beginning = coalesce($2, beginning))
+              and exists (select from catalog_feed where feed_start <= $1 and feed_start = coalesce($2, feed_start))
             order by updated_at
             limit ${1 + PAGE_SIZE + 1}) page`,
 );
 
 interface BoundsRow {
-  readonly start: string;
+  readonly feed_start: string;
   readonly newest: string | null;
 }
 
-const BOUNDS = 'beginning as start, (select updated_at from titles order by updated_at desc limit 1) as newest';
+const BOUNDS = 'feed_start, (select updated_at from titles order by updated_at desc limit 1) as newest';
 
 const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', `select ${BOUNDS} from catalog_feed`);
 
@@ -89,17 +89,17 @@ const READ_CLOCK = new Statement<BoundsRow & { readonly clock: string; readonly 
  * The page is complete without a lock because writers commit in the order of their stamps (db/migrations): no entry can
  * appear later at or before a stamp that was read.
  *
- * @param start - the required feed start, for a replica that may not have it yet; undefined for any
- * @returns the page; also empty if the feed starts after the position, or at another place than required
+ * @param feedStart - the required feed start, for a replica that may not have it yet; undefined for any
+ * @returns the page; also empty if the feed start lies after the position, or is not the required one
  */
-export function readFeed(db: Knex, position: Micros, start?: Micros): Promise<FeedPage> {
-  return readPage(db, { position, start });
+export function readFeed(db: Knex, position: Micros, feedStart?: Micros): Promise<FeedPage> {
+  return readPage(db, { position, feedStart });
 }
 
-const readPage = coalesced<{ readonly position: Micros; readonly start: Micros | undefined }, FeedPage>(
-  async (db, { position, start }) => {
+const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micros | undefined }, FeedPage>(
+  async (db, { position, feedStart }) => {
     const after = toRfc3339(position);
-    const row = await READ_PAGE.first(db, after, start === undefined ? null : toRfc3339(start));
+    const row = await READ_PAGE.first(db, after, feedStart === undefined ? null : toRfc3339(feedStart));
     // Every list is null if the page has no entries.
     const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
     let first = 0;
@@ -107,7 +107,7 @@ const readPage = coalesced<{ readonly position: Micros; readonly start: Micros |
     const end = first + PAGE_SIZE;
     return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
   },
-  ({ position, start }) => `${position} ${start}`,
+  ({ position, feedStart }) => `${position} ${feedStart}`,
 );
 
 function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
@@ -146,7 +146,7 @@ function known<Row>(row: Row | undefined): Row {
 }
 
 function toBounds(row: BoundsRow): FeedBounds {
-  const start = fromRfc3339(row.start);
-  const newest = row.newest === null ? start : fromRfc3339(row.newest);
-  return { start, newest: newest > start ? newest : start };
+  const feedStart = fromRfc3339(row.feed_start);
+  const newest = row.newest === null ? feedStart : fromRfc3339(row.newest);
+  return { feedStart, newest: newest > feedStart ? newest : feedStart };
 }

@@ -20,8 +20,8 @@ const CLOCK_MARGIN: Micros = DAY;
  * Decides from where a page is read. Beyond the newest entry, an active writer may have stamped rows that are not
  * committed yet, so the page is read from that entry on and shows what has been committed meanwhile.
  */
-export function startOfReading(since: Micros, { start, newest }: FeedBounds): Micros {
-  return earlier(later(beforeRounding(since), start), newest);
+export function startOfReading(since: Micros, { feedStart, newest }: FeedBounds): Micros {
+  return earlier(later(beforeRounding(since), feedStart), newest);
 }
 
 /** What decides the position after a page. */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { OperatorError } from '../errors.js';
-import { LOCK_NOT_AVAILABLE } from '../platform/postgres/errors.js';
+import { LOCK_NOT_AVAILABLE, sqlState } from '../platform/postgres/errors.js';
 import { fromRfc3339, MICROS_PER_SECOND, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** How far the new feed start lies after all known positions, in seconds: the clocks of two servers may differ. */
@@ -20,7 +20,7 @@ export interface RestartOptions {
 
 export interface RestartedFeed {
   /** The new feed start, in whole seconds. The feed refuses earlier positions. */
-  readonly start: Micros;
+  readonly feedStart: Micros;
   /** The database's clock at the restart. */
   readonly clock: Micros;
 }
@@ -43,20 +43,20 @@ export async function restartFeed(
   return db.transaction(
     async (transaction) => {
       await lockWriters(transaction, lockTimeoutMs);
-      const { rows } = await transaction.raw<{ rows: [{ clock: string; start: string }] }>(
+      const { rows } = await transaction.raw<{ rows: [{ clock: string; feed_start: string }] }>(
         `select clock_timestamp() as clock,
                 date_trunc('second', greatest(
                   clock_timestamp(),
                   timestamptz 'epoch' + last_value * interval '1 microsecond',
                   (select max(updated_at) from titles),
-                  (select beginning from catalog_feed),
+                  (select feed_start from catalog_feed),
                   ?::timestamptz
-                ) + ? * interval '1 second') as start
+                ) + ? * interval '1 second') as feed_start
            from titles_last_stamp`,
         // One second more, because the fraction is cut off.
         [after === undefined ? null : toRfc3339(after), MARGIN_SECONDS + 1],
       );
-      const [{ clock, start }] = rows;
+      const [{ clock, feed_start: feedStart }] = rows;
       const farthest = fromRfc3339(clock) + FARTHEST_AHEAD;
       if (after !== undefined && after > farthest) {
         throw new OperatorError(
@@ -64,12 +64,12 @@ export async function restartFeed(
             'seconds, and check that clock. The feed is unchanged.',
         );
       }
-      await transaction('catalog_feed').insert({ beginning: start }).onConflict('singleton').merge();
+      await transaction('catalog_feed').insert({ feed_start: feedStart }).onConflict('singleton').merge();
       await transaction.raw(
         "select setval('titles_last_stamp', (extract(epoch from ?::timestamptz) * 1000000)::bigint)",
-        [start],
+        [feedStart],
       );
-      return { start: fromRfc3339(start), clock: fromRfc3339(clock) };
+      return { feedStart: fromRfc3339(feedStart), clock: fromRfc3339(clock) };
     },
     // A statement after the wait for the lock sees what the earlier writers have committed.
     { isolationLevel: 'read committed' },
@@ -81,7 +81,7 @@ async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> 
     await transaction.raw(`set local lock_timeout = ${timeoutMs}`);
     await transaction.raw('select catalog_lock_writers()');
   } catch (error) {
-    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
     throw new OperatorError(
       `Writers have kept the catalogue locked for ${timeoutMs / 1000} s. Wait for them to finish or stop them, then try again. The feed is unchanged.`,
       { cause: error },

@@ -98,13 +98,13 @@ function endsInZero(time: Micros): boolean {
 export function requireWithinWindow(
   since: Micros,
   now: Micros,
-  { start, newest, clock }: Pick<FeedClock, 'start' | 'newest' | 'clock'>,
+  { feedStart, newest, clock }: Pick<FeedClock, 'feedStart' | 'newest' | 'clock'>,
 ): void {
   const oldest = now - WINDOW;
   const offered = oldest + TIME_TO_RETRY;
-  if (since < start) {
+  if (since < feedStart) {
     throw outOfWindow(
-      start > offered ? start : offered,
+      feedStart > offered ? feedStart : offered,
       'since is earlier than the time at which the catalogue was restored, and responses of the feed from before then are no longer valid. Get a copy of the catalogue made after that time and follow from the position that comes with it. Without a position, follow from an hour before the copy was started, or from oldest_since if that is later.',
     );
   }

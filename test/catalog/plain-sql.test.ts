@@ -14,28 +14,26 @@ async function sqlOfGuide(): Promise<string[]> {
   );
 }
 
-/** The program has its own connection, plain SQL, and the rights that the guide grants. */
+/** The program has its own connection, plain SQL, and the role that the guide creates. */
 describe('a program that writes in SQL', () => {
   const world = testWorld();
   let writer: pg.Client;
   let other: pg.Client;
 
   before(async () => {
-    const [, grants = assert.fail()] = await sqlOfGuide();
-    // A role outlives its database.
-    await world.db.raw('drop role if exists catalog_writer');
-    await world.db.raw(grants);
+    const [, creation = assert.fail()] = await sqlOfGuide();
+    await world.db.raw(creation);
     [writer, other] = await Promise.all([connect(), connect()]);
     world.defer(async () => {
       await Promise.all([writer.end(), other.end()]);
-      await world.db.raw('drop owned by catalog_writer; drop role catalog_writer');
+      await world.db.raw('drop owned by catalog_import; drop role catalog_import');
     });
   });
 
   async function connect(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: world.url });
     await client.connect();
-    await client.query("set role catalog_writer; set timezone to 'UTC'");
+    await client.query("set role catalog_import; set timezone to 'UTC'");
     return client;
   }
 
@@ -142,13 +140,13 @@ describe('a program that writes in SQL', () => {
   it('a writer has a lock_timeout and, apart from the owner, is the only role that may connect', async () => {
     const [, , connecting = assert.fail(), bounds = assert.fail()] = await sqlOfGuide();
     const name = new URL(world.url).pathname.slice(1);
-    await world.db.raw(connecting.replaceAll('database catalog', `database ${name}`));
+    await world.db.raw(connecting.replaceAll('database catalog', `database ${name}`).replace('catalog_web, ', ''));
     await world.db.raw(bounds);
     const { rows } = await world.db.raw<{ rows: unknown[] }>(
-      `select has_database_privilege('catalog_writer', current_database(), 'connect') as connects,
-              has_database_privilege('catalog_writer', current_database(), 'temporary') as makes_tables,
+      `select has_database_privilege('catalog_import', current_database(), 'connect') as connects,
+              has_database_privilege('catalog_import', current_database(), 'temporary') as makes_tables,
               has_database_privilege('pg_monitor', current_database(), 'connect') as anyone
-         from pg_roles where rolname = 'catalog_writer' and 'lock_timeout=10s' = any(rolconfig)`,
+         from pg_roles where rolname = 'catalog_import' and 'lock_timeout=10s' = any(rolconfig)`,
     );
     assert.deepEqual(rows, [{ connects: true, makes_tables: false, anyone: false }]);
   });

@@ -28,42 +28,45 @@ describe('a restart of the feed', () => {
   });
 
   /** Checks for a whole second that lies between 60 and 61 seconds after a moment. */
-  function assertMinuteAfter(start: Micros, moment: Micros): void {
-    assert.equal(start % SECOND, 0n);
-    assert.ok(start > moment + 60n * SECOND && start <= moment + 61n * SECOND, `${start - moment} µs after`);
+  function assertMinuteAfter(feedStart: Micros, moment: Micros): void {
+    assert.equal(feedStart % SECOND, 0n);
+    assert.ok(
+      feedStart > moment + 60n * SECOND && feedStart <= moment + 61n * SECOND,
+      `${feedStart - moment} µs after`,
+    );
   }
 
   it('a restart sets the feed start to a minute after the clock', async () => {
     await addTitles(db, 2);
     const before = await databaseClock(db);
-    const { start, clock: at } = await restartFeed(db);
+    const { feedStart, clock: at } = await restartFeed(db);
     assert.ok(before < at && at < (await databaseClock(db)));
-    assertMinuteAfter(start, at);
-    assert.deepEqual(await readBounds(db), { start, newest: start });
+    assertMinuteAfter(feedStart, at);
+    assert.deepEqual(await readBounds(db), { feedStart, newest: feedStart });
   });
 
   it('a restart sets the feed start to a minute after whatever is ahead of the clock', async () => {
     const ahead = (await databaseClock(db)) + HOUR;
     await addTitleAt(db, 'ahead', ahead);
-    assertMinuteAfter((await restartFeed(db)).start, ahead);
+    assertMinuteAfter((await restartFeed(db)).feedStart, ahead);
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead + HOUR)]);
-    assertMinuteAfter((await restartFeed(db)).start, ahead + HOUR);
+    assertMinuteAfter((await restartFeed(db)).feedStart, ahead + HOUR);
     const nearlyADay = (await databaseClock(db)) + DAY;
-    assertMinuteAfter((await restartFeed(db, { after: nearlyADay })).start, nearlyADay);
+    assertMinuteAfter((await restartFeed(db, { after: nearlyADay })).feedStart, nearlyADay);
     // Even if the sequence has been set back.
-    const { start } = await restartFeed(db);
+    const { feedStart } = await restartFeed(db);
     await db.raw("select setval('titles_last_stamp', 0)");
-    assertMinuteAfter((await restartFeed(db, { after: 0n })).start, start);
+    assertMinuteAfter((await restartFeed(db, { after: 0n })).feedStart, feedStart);
   });
 
   it('a restart makes every later commit have a later stamp', async () => {
     const early = await db.transaction();
     await early.raw('select 1');
-    const { start } = await restartFeed(db);
+    const { feedStart } = await restartFeed(db);
     await insertTitle(early, 'begun-before');
     await early.commit();
     await insertTitle(db, 'begun-after');
-    assert.ok(start < (await stampOf(db, 'begun-before')));
+    assert.ok(feedStart < (await stampOf(db, 'begun-before')));
     assert.ok((await stampOf(db, 'begun-before')) < (await stampOf(db, 'begun-after')));
   });
 
@@ -77,8 +80,8 @@ describe('a restart of the feed', () => {
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await insertTitle(writer, 'second');
     await writer.commit();
-    const { start } = await restarting;
-    assertMinuteAfter(start, await stampOf(db, 'second'));
+    const { feedStart } = await restarting;
+    assertMinuteAfter(feedStart, await stampOf(db, 'second'));
   });
 
   it('a restart changes nothing if writers keep the lock for too long, or a position lies more than a day ahead', async () => {

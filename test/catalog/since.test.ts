@@ -13,7 +13,7 @@ const NEWEST = NOW + 60n * SECOND;
 function read(values: readonly string[]): Micros | Problem {
   try {
     const since = parseSince(values);
-    requireWithinWindow(since, NOW, { start: 0n, newest: 0n, clock: 0n });
+    requireWithinWindow(since, NOW, { feedStart: 0n, newest: 0n, clock: 0n });
     return since;
   } catch (error) {
     if (error instanceof Problem) return error;

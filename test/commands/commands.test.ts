@@ -140,26 +140,26 @@ describe('the command line', () => {
   });
 
   describe('"feed restart"', () => {
-    async function beginning(): Promise<string> {
-      const [at = ''] = await world.db('catalog_feed').pluck<string[]>('beginning');
+    async function feedStart(): Promise<string> {
+      const [at = ''] = await world.db('catalog_feed').pluck<string[]>('feed_start');
       return at;
     }
 
     it('"feed restart" restarts the feed and reports where it begins', async () => {
-      const { beginning: seconds, clock } = await json('feed', 'restart', '--yes');
-      assert.equal(await beginning(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
+      const { feed_start: seconds, clock } = await json('feed', 'restart', '--yes');
+      assert.equal(await feedStart(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
       assert.ok(Number(seconds) > Number(clock) + 60);
       const { code, stdout } = await catalog('feed', 'restart', '--yes');
       assert.equal(code, 0);
-      const at = await beginning();
+      const at = await feedStart();
       assert.equal(
         stdout.split('\n')[0],
-        `The feed now begins at ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused and need a fresh copy.`,
+        `The feed start is now ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused and need a fresh copy.`,
       );
     });
 
     it('"feed restart" asks on a terminal, and requires --yes elsewhere', async () => {
-      const before = await beginning();
+      const before = await feedStart();
       const restart = (answer: string, isTTY = true): Promise<Outcome> =>
         runCommand(['feed', 'restart'], { DATABASE_URL: world.url }, answer, { isTTY });
       for (const answer of ['n\n', '\n', '']) {
@@ -173,16 +173,16 @@ describe('the command line', () => {
       const { code, stderr } = await restart('y\n', false);
       assert.equal(code, 2);
       assert.match(stderr, /^catalog: required option '--yes' not specified/);
-      assert.equal(await beginning(), before);
+      assert.equal(await feedStart(), before);
       assert.equal((await restart('y\n')).code, 0);
-      assert.notEqual(await beginning(), before);
+      assert.notEqual(await feedStart(), before);
     });
 
-    it('"feed restart" reports how far ahead of the clock the feed begins, and refuses days', async () => {
+    it('"feed restart" reports how far ahead of the clock the feed start is, and refuses days', async () => {
       const now = Math.floor(Date.now() / 1000);
       const { code, stdout } = await catalog('feed', 'restart', '--yes', '--after', `${now + 7_200}.5`);
       assert.equal(code, 0);
-      const at = await beginning();
+      const at = await feedStart();
       assert.ok(Date.parse(at) / 1000 > now + 7_200);
       assert.match(
         stdout,
@@ -192,7 +192,7 @@ describe('the command line', () => {
       const refused = await catalog('feed', 'restart', '--yes', '--after', String(now + 3 * 86_400));
       assert.deepEqual([refused.code, refused.stdout], [1, '']);
       assert.match(refused.stderr, /^catalog: The position \S+ is more than a day ahead of the database's clock/);
-      assert.equal(await beginning(), at);
+      assert.equal(await feedStart(), at);
     });
   });
 

@@ -47,17 +47,24 @@ export async function buildLastRelease(): Promise<LastRelease | string> {
 
 /**
  * Finds the last release: the newest tag before this commit. Until there is one, the last commit with another schema
- * takes its place.
+ * takes its place, or the one with the first migrations while there are no others.
  *
  * @returns undefined where the history is not there, or not far enough
  */
 async function findLastRelease(): Promise<string | undefined> {
   const tag = await git('describe', '--tags', '--abbrev=0', '--match=v[0-9]*', 'HEAD^').catch(() => undefined);
   if (tag !== undefined) return tag;
-  const newest = ['log', '-1', '--diff-filter=A', '--format=%h', '--', 'db/migrations/*.sql'];
-  return git(...newest)
-    .then((commit) => git('rev-parse', '--short', '--verify', '--quiet', `${commit}^`))
-    .catch(() => undefined);
+  try {
+    const [first, newest] = await Promise.all([findAddition('001_*.sql'), findAddition('*.sql')]);
+    return newest === first ? first : await git('rev-parse', '--short', '--verify', '--quiet', `${newest}^`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns the commit that last added a migration with such a name */
+function findAddition(name: string): Promise<string> {
+  return git('log', '-1', '--no-renames', '--diff-filter=A', '--format=%h', '--', `db/migrations/${name}`);
 }
 
 /** @returns a package that a version needs, where this checkout has none of the same major version */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { migrate, pendingMigrations } from '../../src/platform/postgres/migrations.js';
 import { connectTo } from '../support/database.js';
-import { createEmptyDatabase } from '../support/postgres.js';
+import { createEmptyDatabase, startPostgres, withClient } from '../support/postgres.js';
+import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
 import { dumpSchema } from '../../db/schema.js';
 
@@ -38,5 +39,38 @@ describe('the database schema', () => {
       for f in select oid::regprocedure from pg_proc where proname ~ '^(titles|catalog)_count(_|s_)' loop
         execute 'drop function ' || f || ' cascade'; end loop; end $$`);
     assert.deepEqual(await migrate(db), ['003_counts.sql']);
+  });
+
+  it('of an unreleased version is refused by every command, with what to do', async () => {
+    await world.db('migrations').where({ name: '001_plans_and_keys.sql' }).update({ name: '001_of_an_older_one.sql' });
+    for (const args of [['migrate'], ['serve', '--migrate'], ['serve'], ['keys', 'list']]) {
+      const { code, stderr } = await runCommand(args, { DATABASE_URL: world.url, METRICS_ADDRESS: 'off' });
+      assert.equal(code, 1, args.join(' '));
+      assert.match(stderr, /^catalog: An unreleased version made this database, .+"catalog import" of this one\.\n$/);
+    }
+  });
+
+  it('is created by an owner that may not create roles, and gives roles their rights once they are there', async () => {
+    const server = await startPostgres();
+    try {
+      const roles = 'catalog_server, catalog_writer';
+      await withClient(server.url, async (client) => {
+        await client.query(`drop owned by ${roles}; drop role ${roles}; create role plain login password 'plain'`);
+        await client.query('create database plain owner plain');
+      });
+      const url = Object.assign(new URL(server.urlOf('plain')), { username: 'plain', password: 'plain' });
+      const owner = connectTo(url.href, { poolSize: 2 });
+      assert.ok((await migrate(owner)).length > 0);
+      await withClient(server.url, (client) => client.query('create role catalog_server; create role catalog_writer'));
+      assert.deepEqual(await migrate(owner), []);
+      const { rows } = await owner.raw<{ rows: unknown[] }>(
+        `select has_table_privilege('catalog_server', 'api_keys', 'select') as reads_keys,
+                has_table_privilege('catalog_writer', 'titles', 'insert') as writes_titles`,
+      );
+      assert.deepEqual(rows, [{ reads_keys: true, writes_titles: true }]);
+      await owner.destroy();
+    } finally {
+      await server.stop();
+    }
   });
 });

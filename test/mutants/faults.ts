@@ -104,7 +104,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a page has no order', of: 'READ_PAGE',
       swap: ['order by updated_at', 'order by svc_id'], suites: ['api/changes/changes'] },
     { fault: 'the feed start is ignored', of: 'READ_PAGE',
-      swap: ['beginning <= $1 and ', ''], suites: ['api/changes/changes-window', 'catalog/restart'] },
+      swap: ['feed_start <= $1 and ', ''], suites: ['api/changes/changes-window', 'catalog/restart'] },
     { fault: 'titles are joined by commas', of: 'READ_PAGE',
       swap: ['json_agg(title)::text as titles', "'[\"' || string_agg(title, '\",\"') || '\"]' as titles"], suites: ['api/changes/changes'] },
     { fault: 'a position past the newest entry stays', of: 'readUsualPage',

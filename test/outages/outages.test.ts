@@ -27,7 +27,7 @@ const ANSWERS = 40;
 const WHOLE_POOL = 16;
 
 /** The role that the servers connect as: the limit on connections does not apply to a superuser. */
-const ROLE = 'catalog_server';
+const ROLE = 'outage_server';
 
 /** What is done to Redis or PostgreSQL. */
 interface Fault {

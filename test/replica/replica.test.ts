@@ -55,8 +55,8 @@ describe('reading from a replica', () => {
   }
 
   /** Requires that a position is refused as one from before a restart of the feed. */
-  async function assertBefore(beginning: Micros): Promise<void> {
-    const members = { oldest_since: toSeconds(beginning) };
+  async function assertBefore(feedStart: Micros): Promise<void> {
+    const members = { oldest_since: toSeconds(feedStart) };
     assertProblem(await get(`/changes?since=${hourAgo}`), 'since_out_of_window', { members });
   }
 
@@ -134,19 +134,19 @@ describe('reading from a replica', () => {
     await replica.pauseReplay();
     await insertTitle('not-replayed');
     assert.equal((await followed(hourAgo)).at(-1), 'after-return');
-    const { start: beginning } = await restartFeed(world.db);
-    await assertBefore(beginning);
-    assert.deepEqual(await followed(toSeconds(beginning)), []);
+    const { feedStart } = await restartFeed(world.db);
+    await assertBefore(feedStart);
+    assert.deepEqual(await followed(toSeconds(feedStart)), []);
     await insertTitle('after');
-    assert.deepEqual(await followed(toSeconds(beginning)), ['after']);
+    assert.deepEqual(await followed(toSeconds(feedStart)), ['after']);
 
     await replica.resumeReplay();
     await replica.caughtUp();
     await replica.pauseReplay();
     await insertTitle('after-replay');
-    // Now it is used again, for what it has. The first entry after the beginning stands a microsecond later.
-    assert.deepEqual(await followed(toSeconds(beginning + 1n)), []);
-    await assertBefore(beginning);
+    // Now it is used again, for what it has. The first entry after the feed start stands a microsecond later.
+    assert.deepEqual(await followed(toSeconds(feedStart + 1n)), []);
+    await assertBefore(feedStart);
     await replica.resumeReplay();
     assert.equal(timesLogged('replica lost'), 2);
   });

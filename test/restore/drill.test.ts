@@ -74,11 +74,11 @@ describe('a mirror of a database that goes back an hour', () => {
     await db.raw("select setval('model.clock_offset', 0)");
   }
 
-  /** @returns the feed's new beginning, in seconds */
+  /** @returns the new feed start, in seconds */
   async function restartFeed(): Promise<number> {
     const { code, stdout } = await runCommand(['feed', 'restart', '--yes', '--json'], { DATABASE_URL: world.url });
     assert.equal(code, 0);
-    return (JSON.parse(stdout) as { beginning: number }).beginning;
+    return (JSON.parse(stdout) as { feed_start: number }).feed_start;
   }
 
   /** Follows until nothing is waiting. */
@@ -119,27 +119,27 @@ describe('a mirror of a database that goes back an hour', () => {
     assert.equal((await follow()).code, 0);
     assert.notDeepEqual(mirror, await catalogue());
 
-    const beginning = await restartFeed();
+    const feedStart = await restartFeed();
     const position = await savedPosition();
-    assertProblem(await ask(position), 'since_out_of_window', { members: { oldest_since: beginning } });
+    assertProblem(await ask(position), 'since_out_of_window', { members: { oldest_since: feedStart } });
     const { code, stdout, stderr } = await follow();
     assert.deepEqual([code, stdout, await savedPosition()], [1, '', position]);
     assert.match(
       stderr,
       new RegExp(
-        `\ncatalog: The position .* has left the window of the feed, which begins at ${beginning} .*` +
+        `\ncatalog: The position .* has left the window of the feed, which begins at ${feedStart} .*` +
           `400 since_out_of_window: since is earlier than the time at which the catalogue was restored.*` +
-          `or to ${beginning} if that is later\\.\n$`,
+          `or to ${feedStart} if that is later\\.\n$`,
       ),
     );
 
     await rm(state);
     mirror = await catalogue();
-    // An hour before the copy is before the start of the feed.
+    // An hour before the copy is before the feed start.
     assert.equal((await follow('--since', String(Math.floor(Date.now() / 1000) - 3_600))).code, 1);
     await db('titles').where({ svc_id: 'title-0002' }).update({ title: 'New' });
     await addTitles(db, 210, 'after');
-    const mended = await follow('--since', String(beginning));
+    const mended = await follow('--since', String(feedStart));
     assert.deepEqual([mended.code, mended.stdout.split('\n').length - 1], [0, 211]);
     assert.deepEqual(mirror, await catalogue());
     assert.equal((await follow()).stdout, '');

@@ -42,7 +42,7 @@ const OLD_ROWS = {
   events: ["(at, developer_id, kind, actor) values ('2020-01-01Z', 1, 'registered', 'operator')", 'at'],
 } as const;
 
-describe('a server with the rights that the guide grants, and no others', () => {
+describe('a server whose role is a member of catalog_server', () => {
   const world = testWorld({ redis: true });
   let server: ServerProcess;
   let key: string;
@@ -54,16 +54,16 @@ describe('a server with the rights that the guide grants, and no others', () => 
   before(async () => {
     const { db } = world;
     const [, section = assert.fail()] = (await readGuide('operators/configure')).split('\n### Database roles\n');
-    const grants = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
-    await db.raw(grants.replace('…', 'secret'));
+    const creation = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
+    await db.raw(creation.replace('…', 'secret'));
     await prepareDemo(db, fileURLToPath(ROOT).replace(/\/$/, ''));
     ({ key, prefix } = await world.newKey({ planId: 'free' }));
     for (const [table, [rows]] of Object.entries(OLD_ROWS)) await db.raw(`insert into ${table} ${rows}`);
     const url = new URL(world.url);
-    url.username = 'catalog_server';
+    url.username = 'catalog_web';
     url.password = 'secret';
     serverUrl = url.href;
-    world.defer(() => db.raw('drop owned by catalog_server; drop role catalog_server'));
+    world.defer(() => db.raw('drop role catalog_web'));
     identities = await startProvider('on', 'localhost');
     world.defer(() => identities.provider.stop());
     receiver = await startReceiver(world);
@@ -76,7 +76,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     return (await send(server.url, path, { headers: { 'x-api-key': key } })).status;
   }
 
-  it('a server with the rights of the guide answers every operation', async () => {
+  it('a server that is a member of catalog_server answers every operation', async () => {
     for (const seconds of [-60, -20 * 86_400, 30]) {
       const since = String(Math.floor(Date.now() / 1000) + seconds);
       for (const address of Object.values(addresses({ since }))) assert.equal(await statusOf(address), 200, address);
@@ -92,7 +92,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     });
   });
 
-  it('a server with the rights of the guide serves every form and every page behind sign-in', async () => {
+  it('a server that is a member of catalog_server serves every form and every page behind sign-in', async () => {
     const { provider } = identities;
     const ann = new Person(server, provider, 'ann');
     const posted = new Set<string>();
@@ -163,11 +163,11 @@ describe('a server with the rights that the guide grants, and no others', () => 
     );
   });
 
-  it('a server with the rights of the guide sends notices', async () => {
+  it('a server that is a member of catalog_server sends notices', async () => {
     await receiver.get('key.leaked');
   });
 
-  it('a server with the rights of the guide cannot suspend developers, give them plans, change events, or let an operator in', async () => {
+  it('a server that is a member of catalog_server cannot suspend developers, give them plans, change events, or let an operator in', async () => {
     const client = new pg.Client({ connectionString: serverUrl });
     await client.connect();
     try {
@@ -188,7 +188,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('a server with the rights of the guide saves the last use of keys and removes old rows', async () => {
+  it('a server that is a member of catalog_server saves the last use of keys and removes old rows', async () => {
     const { db } = world;
     await eventually('the use is saved', async () => (await db('api_keys').whereNotNull('last_used_at')).length === 1);
     for (const [table, [, time]] of Object.entries(OLD_ROWS)) {
@@ -197,7 +197,7 @@ describe('a server with the rights that the guide grants, and no others', () => 
     }
   });
 
-  it('a server with the rights of the guide refuses a revoked key and logs no error', async () => {
+  it('a server that is a member of catalog_server refuses a revoked key and logs no error', async () => {
     await revokeKey(world.db, prefix);
     await eventually('the key is refused', async () => (await statusOf('/api/v1/me')) === 401);
     const { code, stdout } = await server.stop();

@@ -27,7 +27,7 @@ export async function emptyCatalogue(db: Knex): Promise<void> {
   await db.raw('truncate people, collections');
   await repairCounts(db);
   await db.raw("select setval('titles_last_stamp', 1)");
-  await db('catalog_feed').insert({ beginning: 'epoch' }).onConflict('singleton').merge();
+  await db('catalog_feed').insert({ feed_start: 'epoch' }).onConflict('singleton').merge();
 }
 
 /** Adds one title, at the time that the database gives it. */

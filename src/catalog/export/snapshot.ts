@@ -74,7 +74,7 @@ async function readSafeTime(db: Knex): Promise<Micros | undefined> {
 /** @returns the newest stamp, or the feed start if that is later: the feed refuses earlier positions */
 async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   const { rows } = await session.query<{ newest: string | null }>(
-    'select greatest(max(updated_at), (select beginning from public.catalog_feed)) as newest from public.titles',
+    'select greatest(max(updated_at), (select feed_start from public.catalog_feed)) as newest from public.titles',
   );
   const newest = rows[0]?.newest ?? null;
   return newest === null ? undefined : fromRfc3339(newest);

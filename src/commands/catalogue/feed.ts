@@ -10,7 +10,7 @@ import { addNotes } from '../output/help.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report } from '../output/report.js';
 
-/** How far ahead of the clock the feed may begin without a warning, in microseconds. */
+/** How far ahead of the clock the feed start may lie without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
 const NOTES = `Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
@@ -47,17 +47,17 @@ export const registerFeed: RegisterCommand = (program, context) => {
       // Keys are older too, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : fromSeconds(after);
       const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
-      const { start, clock } = result;
+      const { feedStart, clock } = result;
       const lines = [
-        `The feed now begins at ${toSeconds(start)} (${toRfc3339(start)}). Mirrors with an earlier position are refused and need a fresh copy.`,
+        `The feed start is now ${toSeconds(feedStart)} (${toRfc3339(feedStart)}). Mirrors with an earlier position are refused and need a fresh copy.`,
       ];
-      if (start - clock > NOTABLY_AHEAD) {
-        const seconds = (start - clock) / MICROS_PER_SECOND;
+      if (feedStart - clock > NOTABLY_AHEAD) {
+        const seconds = (feedStart - clock) / MICROS_PER_SECOND;
         lines.push(
           `This is ${seconds} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future.`,
         );
       }
-      report(stdout, json, { beginning: toSeconds(start), clock: toSeconds(clock) }, lines.join('\n'));
+      report(stdout, json, { feed_start: toSeconds(feedStart), clock: toSeconds(clock) }, lines.join('\n'));
     });
 };
 

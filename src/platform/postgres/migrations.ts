@@ -19,10 +19,10 @@ const MIGRATION_LOCK_TIMEOUT = '60s';
  */
 const FUNCTIONS_FOR_NOBODY = 'alter default privileges revoke execute on functions from public;';
 
-/** Knex runs migrations in JavaScript. Ours are the plain SQL files of `db/migrations`, in order of name. */
+/** Knex runs migrations in JavaScript. Ours are the numbered SQL files of `db/migrations`, in order of name. */
 class SqlMigrationSource implements Knex.MigrationSource<string> {
   async getMigrations(): Promise<string[]> {
-    return (await readdir(MIGRATIONS_DIRECTORY)).filter((file) => file.endsWith('.sql')).sort();
+    return (await readdir(MIGRATIONS_DIRECTORY)).filter((file) => /^\d.*\.sql$/.test(file)).sort();
   }
 
   getMigrationName(file: string): string {
@@ -30,21 +30,27 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
   }
 
   async getMigration(file: string): Promise<Knex.Migration> {
-    const sql = await readFile(join(MIGRATIONS_DIRECTORY, file), 'utf8');
+    const sql = await readSql(file);
     return {
-      up: (transaction) => transaction.raw(`${FUNCTIONS_FOR_NOBODY}\n${sql.replaceAll('?', '\\?')}`),
+      up: (transaction) => transaction.raw(`${FUNCTIONS_FOR_NOBODY}\n${sql}`),
       down: () => Promise.reject(new OperatorError('Migrations only go forward: restore a backup instead.')),
     };
   }
 }
 
+/** @returns the text of a file in `db/migrations`, with question marks that stand for themselves */
+async function readSql(file: string): Promise<string> {
+  return (await readFile(join(MIGRATIONS_DIRECTORY, file), 'utf8')).replaceAll('?', '\\?');
+}
+
 const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigrationSource(), tableName: 'migrations' };
 
 /**
- * Brings the schema up to date. Processes that migrate at the same time take turns. Each migration is one transaction,
- * so a process that dies leaves no half of one.
+ * Brings the schema up to date, and gives roles their rights. Processes that migrate at the same time take turns. Each
+ * migration is one transaction, so a process that dies leaves no half of one.
  *
  * @returns the names of the applied migrations, in order; empty when the schema was up to date
+ * @throws OperatorError when another version made the schema
  * @throws the database's error; nothing of the failed migration is applied
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
@@ -58,6 +64,7 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
       await db.migrate.forceFreeMigrationsLock(MIGRATION_CONFIG);
       await requireKnownMigrations(db);
       const [, applied] = (await db.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
+      await db.raw(await readSql('roles.sql'));
       return applied;
     } finally {
       await db.raw('select pg_advisory_unlock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
@@ -85,9 +92,19 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
   return files.filter((file) => !applied.includes(file));
 }
 
-/** Reads the names of our migrations, and of those that the database has. */
+/**
+ * Reads the names of our migrations, and of those that the database has.
+ *
+ * @throws OperatorError when an unreleased version made the schema: its first migration was another one
+ */
 export async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
   const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
+  if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
+    throw new OperatorError(
+      'An unreleased version made this database, and no release can migrate it: start with an empty database or DATA_DIR, ' +
+        'and move the catalogue there with "catalog export" of the version that made it and "catalog import" of this one.',
+    );
+  }
   return { files, applied };
 }

@@ -185,14 +185,14 @@ describe('positions of GET /api/v1/changes', () => {
   });
 
   describe('after the feed was restarted', () => {
-    const restart = async (): Promise<Micros> => (await restartFeed(service.db)).start;
+    const restart = async (): Promise<Micros> => (await restartFeed(service.db)).feedStart;
 
     it('every position from before is refused, wherever it lies', async () => {
       const begin = systemClock() - SECOND;
       await addTitles(service.db, 250);
       const first = await get(begin);
       const last = await get(first.next);
-      const beginning = await restart();
+      const feedStart = await restart();
       const positions = {
         'before the window': begin - WINDOW,
         'old enough to move up': begin - 20n * DAY,
@@ -202,11 +202,11 @@ describe('positions of GET /api/v1/changes', () => {
         'after the newest entry': last.next + 1n,
         now: systemClock(),
         'ahead of the clock': systemClock() + 20n * SECOND,
-        'just before the beginning': beginning - 1n,
+        'just before the feed start': feedStart - 1n,
       };
       for (const [what, since] of Object.entries(positions)) {
-        assert.ok(since < beginning, what);
-        await assertRefused(since, beginning);
+        assert.ok(since < feedStart, what);
+        await assertRefused(since, feedStart);
       }
     });
 
@@ -220,35 +220,35 @@ describe('positions of GET /api/v1/changes', () => {
       assertProblem(await send(next, conditional), 'since_out_of_window', { detail: RESTARTED, members });
     });
 
-    it('the beginning leaves the window as any position does', async () => {
-      const beginning = await restart();
-      now = beginning + WINDOW;
-      assert.equal((await send(beginning)).status, 200);
-      await assertRefused(beginning - 1n, beginning + MINUTE);
-      now = beginning + WINDOW + 1n;
-      await assertRefused(beginning, beginning + 1n + MINUTE, TOO_OLD);
-      await assertRefused(beginning - 1n, beginning + 1n + MINUTE);
-      assert.equal((await send(beginning + 1n)).status, 200);
+    it('the feed start leaves the window as any position does', async () => {
+      const feedStart = await restart();
+      now = feedStart + WINDOW;
+      assert.equal((await send(feedStart)).status, 200);
+      await assertRefused(feedStart - 1n, feedStart + MINUTE);
+      now = feedStart + WINDOW + 1n;
+      await assertRefused(feedStart, feedStart + 1n + MINUTE, TOO_OLD);
+      await assertRefused(feedStart - 1n, feedStart + 1n + MINUTE);
+      assert.equal((await send(feedStart + 1n)).status, 200);
     });
 
-    it('the beginning is a position also where the clock is behind it', async () => {
-      let beginning = await restart();
-      now = beginning - 10n * SECOND;
-      const page = await get(beginning + 20n * SECOND);
-      assert.deepEqual([page.ids, page.next], [[], beginning]);
+    it('the feed start is a position also where the clock is behind it', async () => {
+      let feedStart = await restart();
+      now = feedStart - 10n * SECOND;
+      const page = await get(feedStart + 20n * SECOND);
+      assert.deepEqual([page.ids, page.next], [[], feedStart]);
       now = undefined;
-      const after = beginning + HOUR;
-      beginning = (await restartFeed(service.db, { after })).start;
-      assert.ok(beginning > after);
-      assert.equal((await get(beginning)).next, beginning);
-      await assertRefused(after, beginning);
-      assertProblem(await send(beginning + 1n), 'invalid_since');
+      const after = feedStart + HOUR;
+      feedStart = (await restartFeed(service.db, { after })).feedStart;
+      assert.ok(feedStart > after);
+      assert.equal((await get(feedStart)).next, feedStart);
+      await assertRefused(after, feedStart);
+      assertProblem(await send(feedStart + 1n), 'invalid_since');
       await addTitles(service.db, 1);
-      const later = await get(beginning);
-      assert.deepEqual([later.ids, later.next > beginning], [titleIds(1), true]);
+      const later = await get(feedStart);
+      assert.deepEqual([later.ids, later.next > feedStart], [titleIds(1), true]);
     });
 
-    it('no page is answered where the row of the beginning is lost', async () => {
+    it('no page is answered where the row of the feed start is lost', async () => {
       await addTitles(service.db, 1);
       await service.db('catalog_feed').delete();
       for (const since of [systemClock() - DAY, systemClock() - 20n * DAY, systemClock() + 10n * SECOND]) {

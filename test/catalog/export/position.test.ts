@@ -61,9 +61,9 @@ describe('the position of an export of titles', () => {
 
   it('is the feed start after a restart, and the feed accepts it', async () => {
     await addTitles(db, 2);
-    const { start } = await restartFeed(db);
+    const { feedStart } = await restartFeed(db);
     const { position } = await exportText(db);
-    assert.equal(position, start);
+    assert.equal(position, feedStart);
     assert.deepEqual(await followFrom(position), []);
     await addTitles(db, 1, 'later');
     assert.deepEqual(ids(await followFrom(position)), ['later-0001']);
@@ -148,7 +148,7 @@ describe('the position of an export of titles', () => {
     // Makes the export wait within the statement that reads the position. No later test can empty the catalogue.
     await db.raw(`
       alter table catalog_feed rename to feed;
-      create view catalog_feed as select beginning from feed where pg_advisory_xact_lock_shared(1, 2)::text is not null`);
+      create view catalog_feed as select feed_start from feed where pg_advisory_xact_lock_shared(1, 2)::text is not null`);
     const holder = await db.transaction();
     await holder.raw('select pg_advisory_xact_lock(1, 2)');
     const exporting = exportText(db);

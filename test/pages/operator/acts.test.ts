@@ -187,10 +187,10 @@ describe('a server whose role lacks the rights of the operator pages', () => {
   it('the acts that its role may not do are refused with what to grant, and done once it is granted', async () => {
     const blocks = async (guide: string): Promise<string> => {
       const [, sql = assert.fail(guide)] = /```sql\n([\s\S]+?)```/.exec(await readGuide(guide)) ?? [];
-      return sql.replaceAll('catalog_server', 'operated_server').replace('…', 'secret');
+      return sql.replace('catalog_web', 'operated_server').replace('…', 'secret');
     };
     await world.db.raw(await blocks('operators/configure'));
-    world.defer(() => world.db.raw('drop owned by operated_server; drop role operated_server'));
+    world.defer(() => world.db.raw('drop role operated_server'));
     const url = new URL(world.url);
     [url.username, url.password] = ['operated_server', 'secret'];
     const server = await world.startServer({ ...settings, DATABASE_URL: url.href, SITE: 'on' });

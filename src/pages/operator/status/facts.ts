@@ -15,7 +15,7 @@ export interface DatabaseFacts {
   readonly feed: {
     /** In RFC 3339. */
     readonly start: string;
-    /** Whether the feed was restarted: without that, it begins with the first entry. */
+    /** Whether the feed was restarted: without that, it starts with the first entry. */
     readonly hasStart: boolean;
     /** When the newest entry was written, in RFC 3339. */
     readonly newest: string;
@@ -38,10 +38,10 @@ export function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undefined> 
       version: server.rows[0]?.server_version ?? '',
       migrations: { applied, pending: files.filter((file) => !applied.includes(file)) },
       feed: {
-        start: toRfc3339(feed.start),
-        hasStart: feed.start > 0n,
+        start: toRfc3339(feed.feedStart),
+        hasStart: feed.feedStart > 0n,
         newest: toRfc3339(feed.newest),
-        isEmpty: feed.newest === feed.start,
+        isEmpty: feed.newest === feed.feedStart,
       },
       writers,
     };

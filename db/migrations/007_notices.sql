@@ -1,5 +1,5 @@
--- Notices for the operator's webhook. Servers record what has happened, each occurrence once, and send it until the receiver
--- accepts it. Nothing here is secret: a notice names keys by their prefixes and developers by their ids.
+-- Notices for the operator's webhook. Servers record what has happened, each occurrence once, and send it until the
+-- receiver accepts it. Nothing here is secret: a notice names keys by their prefixes and developers by their ids.
 
 create table public.notices (
   -- The receiver gets it with each attempt, and recognises repetitions by it.
@@ -20,20 +20,3 @@ create table public.notices (
 
 create index notices_subject on public.notices (subject, occurred_at);
 create index notices_pending on public.notices (next_attempt_at) where delivered_at is null and given_up_at is null;
-
--- Finders are rare among those who cause events.
-create index events_of_finders on public.events (at) where actor = 'finder';
-
--- Servers are the roles that start sign-ups.
-do $$
-declare
-  role regrole;
-begin
-  for role in
-    select grantee::regrole from pg_class, aclexplode(relacl)
-     where pg_class.oid = 'public.sign_ups'::regclass and privilege_type = 'INSERT' and grantee not in (0, relowner)
-  loop
-    execute format('grant select, insert, update, delete on public.notices to %s', role);
-  end loop;
-end
-$$;

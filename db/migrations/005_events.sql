@@ -1,61 +1,7 @@
--- Keys that expire and that have a successor, the plan of a developer, and a record of what happened to both.
+-- What happened to a developer and to the developer's keys, passkeys and identities. Rows are written in the
+-- transaction of the change and never contain a secret. They reference nothing, because they outlive what they
+-- describe.
 
--- Servers look keys up at every request, and would wait behind this if it waited for a long transaction, such as a
--- dump. It therefore takes all its locks at once, or releases them and tries again, as 005_roles.sql does.
-do $$
-declare
-  give_up_at timestamptz := clock_timestamp() + interval '60 seconds';
-  lock_timeout_before text := current_setting('lock_timeout');
-begin
-  loop
-    begin
-      perform set_config('lock_timeout', '500ms', true);
-      lock table public.plans in share row exclusive mode;
-      lock table public.api_keys, public.developers in access exclusive mode;
-      perform set_config('lock_timeout', lock_timeout_before, true);
-      return;
-    exception
-      when lock_not_available then
-        if clock_timestamp() > give_up_at then
-          raise exception 'the tables of keys, developers and plans are in use by a long transaction, such as a dump'
-            using errcode = 'lock_not_available', hint = 'Migrate again when it has ended.';
-        end if;
-        perform pg_sleep(0.5);
-    end;
-  end loop;
-end
-$$;
-
--- The plan of the keys that developers create themselves. An installation may have removed the default plan.
-insert into public.plans (id, name, requests_per_minute, requests_per_day, commercial_use)
-values ('free', 'Free', 60, 10000, false) on conflict (id) do nothing;
-
-alter table public.developers
-  add column plan_id text collate "C" not null default 'free' references public.plans (id);
-
-alter table public.api_keys
-  -- Null for never. 'infinity' is not allowed, since it has no time left to count down.
-  add column expires_at timestamptz
-    constraint api_keys_expires_at_finite check (isfinite(expires_at)),
-  -- The key that replaces this one, if this one was rolled. This one may stay active until it expires.
-  add column successor_id integer
-    constraint api_keys_successor_unique unique
-    references public.api_keys (id)
-    constraint api_keys_successor_other check (successor_id <> id),
-  -- The SHA-256 of the token of the form that created the key, so that the same form never creates a second one.
-  add column form_hash bytea
-    constraint api_keys_form_hash_length check (octet_length(form_hash) = 32),
-  add constraint api_keys_form_unique unique (developer_id, form_hash);
-
-create or replace trigger announce_changed after update on public.api_keys
-  for each row
-  when ((old.id, old.prefix, old.hash, old.developer_id, old.plan_id, old.revoked_at, old.expires_at)
-        is distinct from (new.id, new.prefix, new.hash, new.developer_id, new.plan_id, new.revoked_at, new.expires_at))
-  execute function public.announce_callers_changed();
-alter table public.api_keys enable always trigger announce_changed;
-
--- What happened to a developer and to the developer's keys. Rows are written in the transaction of the change and
--- never contain a secret. They reference nothing, because they outlive what they describe.
 create table public.events (
   id bigint generated always as identity primary key,
   at timestamptz not null default now(),
@@ -70,6 +16,8 @@ create table public.events (
 );
 
 create index events_developer_id on public.events (developer_id, id);
+-- Finders are rare among those who cause events.
+create index events_of_finders on public.events (at) where actor = 'finder';
 
 -- The actor comes from this setting of the transaction. Plain SQL sets none and counts as the operator. An unknown
 -- actor must not hold up a revocation.
@@ -91,7 +39,8 @@ set search_path = pg_catalog, pg_temp as $$
   select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
--- These run as their owner, so that a role that may change keys needs no right to write events.
+-- This and the other functions of triggers run as their owner, so that a role that may change keys needs no right to
+-- write events.
 create function public.events_of_key() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -103,6 +52,10 @@ begin
   if new.plan_id <> old.plan_id then
     perform public.events_record(new.developer_id, 'plan_changed', new.prefix,
       jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
+  end if;
+  if new.label is distinct from old.label then
+    perform public.events_record(new.developer_id, 'label_changed', new.prefix,
+      jsonb_build_object('from', old.label, 'to', new.label));
   end if;
   if new.successor_id is not null and new.successor_id is distinct from old.successor_id then
     perform public.events_record(new.developer_id, 'rolled', new.prefix,
@@ -119,12 +72,25 @@ begin
 end
 $$;
 
+create trigger record_created after insert on public.api_keys
+  for each row execute function public.events_of_key();
+-- Not when a key was last used, which is written continually.
+create trigger record_changed after update on public.api_keys
+  for each row
+  when ((old.plan_id, old.label, old.revoked_at, old.expires_at, old.successor_id)
+        is distinct from (new.plan_id, new.label, new.revoked_at, new.expires_at, new.successor_id))
+  execute function public.events_of_key();
+
 create function public.events_of_developer() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'INSERT' then
     perform public.events_record(new.id, 'registered', null, jsonb_build_object('plan', new.plan_id));
     return null;
+  end if;
+  if new.project_name <> old.project_name then
+    perform public.events_record(new.id, 'renamed', null,
+      jsonb_build_object('from', old.project_name, 'to', new.project_name));
   end if;
   if new.plan_id <> old.plan_id then
     perform public.events_record(new.id, 'plan_changed', null, jsonb_build_object('from', old.plan_id, 'to', new.plan_id));
@@ -137,17 +103,59 @@ begin
 end
 $$;
 
-create trigger record_created after insert on public.api_keys
-  for each row execute function public.events_of_key();
--- Not when a key was last used, which is written continually.
-create trigger record_changed after update on public.api_keys
-  for each row
-  when ((old.plan_id, old.revoked_at, old.expires_at, old.successor_id)
-        is distinct from (new.plan_id, new.revoked_at, new.expires_at, new.successor_id))
-  execute function public.events_of_key();
 create trigger record_created after insert on public.developers
   for each row execute function public.events_of_developer();
 create trigger record_changed after update on public.developers
   for each row
-  when ((old.plan_id, old.suspended_at) is distinct from (new.plan_id, new.suspended_at))
+  when ((old.project_name, old.plan_id, old.suspended_at)
+        is distinct from (new.project_name, new.plan_id, new.suspended_at))
   execute function public.events_of_developer();
+
+create function public.events_of_identity() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.developer_id, 'identity_linked', null,
+      jsonb_build_object('issuer', new.issuer, 'subject', new.subject));
+  else
+    perform public.events_record(old.developer_id, 'identity_unlinked', null,
+      jsonb_build_object('issuer', old.issuer, 'subject', old.subject));
+  end if;
+  return null;
+end
+$$;
+
+create trigger record_linked after insert or delete on public.identities
+  for each row execute function public.events_of_identity();
+
+create function public.events_of_passkey() returns trigger language plpgsql
+security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if tg_op = 'INSERT' then
+    perform public.events_record(new.developer_id, 'passkey_added', null, jsonb_build_object('name', new.name));
+  else
+    perform public.events_record(old.developer_id, 'passkey_removed', null, jsonb_build_object('name', old.name));
+  end if;
+  return null;
+end
+$$;
+
+create trigger record_added after insert or delete on public.passkeys
+  for each row execute function public.events_of_passkey();
+
+-- Events are kept for a bounded time. The role of a server may not delete them, so that an intruder on a server
+-- cannot erase traces. The role may call this function, which runs as its owner and removes only old events.
+--
+-- The oldest events have the smallest ids, so no index on the time is needed. Several servers may call it at the same
+-- time.
+create function public.events_remove_old() returns integer language sql
+security definer set search_path = pg_catalog, pg_temp as $$
+  with removed as (
+    delete from public.events where id = any (array(
+      select id from public.events
+       where id in (select id from public.events order by id limit 1000) and at < now() - interval '400 days'
+       for update skip locked))
+    returning id
+  )
+  select count(*)::integer from removed
+$$;
