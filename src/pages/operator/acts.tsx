@@ -1,13 +1,9 @@
 import type { Knex } from 'knex';
 import type { Propagation } from '../../admission/invalidate-callers.js';
 import { KeyRefused } from '../../keys/key-change.js';
-import { formParser } from '../parts/forms/form.js';
-import { Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
-import { hashOfForm, ONCE_FIELD } from '../parts/forms/form-once.js';
-import { seeOther } from '../parts/web/return-to.js';
-import type { ComponentChildren } from 'preact';
-import type { OperatorContext, OperatorParts } from './context.js';
+import type { PageContext } from '../parts/context.js';
+import type { OperatorParts } from './context.js';
 
 /** What an operator does, for the log. */
 interface Act {
@@ -24,7 +20,7 @@ interface Act {
  * @returns what the change returned, and when it applies
  */
 export async function performAct<T>(
-  ctx: OperatorContext,
+  ctx: PageContext,
   { db, log, beginChange }: OperatorParts,
   act: Act,
   change: (db: Knex) => Promise<T>,
@@ -41,35 +37,4 @@ export async function performAct<T>(
   // The change is committed, and is logged even if what follows fails.
   log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');
   return { result, propagation: await endChange(affectsKeys) };
-}
-
-/** Redirects to a page that confirms once what has been done. @param address - our own */
-export function redirectAndConfirm(ctx: OperatorContext, address: string, confirmation: ComponentChildren): void {
-  const notice = (
-    <Notice tone="ok" role="status">
-      {confirmation}
-    </Notice>
-  );
-  ctx.state.session.confirmation = { address, notice };
-  seeOther(ctx, address);
-}
-
-const parseOnce = formParser(ONCE_FIELD);
-
-/**
- * Runs what a form does once, however often it is sent, and redirects to where it has led.
- *
- * @param act - returns that address
- */
-export async function once(ctx: OperatorContext, act: () => Promise<string>): Promise<void> {
-  const form = hashOfForm(parseOnce(ctx).values.form).toString('hex');
-  const { forms } = ctx.state.session;
-  let address = forms.get(form);
-  if (address === undefined) {
-    address = act();
-    forms.set(form, address);
-    // Somebody may try again what has failed.
-    address.catch(() => forms.delete(form));
-  }
-  seeOther(ctx, await address);
 }

@@ -1,5 +1,3 @@
-import type Router from '@koa/router';
-import type Koa from 'koa';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { EndChange } from '../../admission/invalidate-callers.js';
@@ -7,8 +5,7 @@ import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
 import type { RedisLink } from '../../platform/redis/link.js';
 import type { Health } from '../../platform/telemetry/health.js';
-import { GUIDES_PATH, type PageState, type StaticFiles } from '../parts/context.js';
-import type { OperatorSession } from './sessions.js';
+import { GUIDES_PATH, type StaticFiles } from '../parts/context.js';
 
 /** The parts that the operator pages are made from. */
 export interface OperatorParts {
@@ -38,12 +35,3 @@ export interface OperatorParts {
 export function guidesUrl({ config, publicUrl }: Pick<OperatorParts, 'config' | 'publicUrl'>): string | undefined {
   return config.site ? publicUrl() + GUIDES_PATH : undefined;
 }
-
-/** The state of a request behind sign-in. */
-type OperatorState = PageState & { readonly session: OperatorSession };
-
-/** The context of a request behind sign-in. */
-export type OperatorContext = Koa.ParameterizedContext<OperatorState>;
-
-/** A router of pages behind sign-in. */
-export type OperatorRouter = Router<OperatorState>;

@@ -1,13 +1,14 @@
 import { formatCount } from '../../platform/text/count.js';
-import { Table } from '../parts/content/components.js';
-import type { OperatorParts, OperatorRouter } from './context.js';
+import { Table } from '../parts/content/table.js';
+import type { PageRouter } from '../parts/context.js';
+import type { OperatorParts } from './context.js';
 import { operatorPage } from './layout.js';
 
 /** Addresses that are listed. */
 const SHOWN = 50;
 
 /** Adds the list of addresses whose keys failed. */
-export function addFailedKeys(router: OperatorRouter, { failedAddresses, config }: OperatorParts): void {
+export function addFailedKeys(router: PageRouter, { failedAddresses, config }: OperatorParts): void {
   router.get('/failed-keys', async (ctx) => {
     const addresses = await failedAddresses.list(SHOWN);
     operatorPage(

@@ -1,11 +1,9 @@
 import { hostname } from 'node:os';
 import type { ComponentChildren, VNode } from 'preact';
 import { Brand, Document } from '../parts/frame/document.js';
-import type { LayoutProps } from '../parts/context.js';
-import { answerPage } from '../parts/frame/page.js';
+import type { LayoutProps, PageContext } from '../parts/context.js';
 import { KeyPath } from '../parts/keys/key-name.js';
-import { SignedInFrame, type SignedInPageOptions } from '../parts/frame/signed-in-frame.js';
-import type { OperatorContext } from './context.js';
+import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 
 /** The pages, as their navigation lists them. */
 const TABS = [
@@ -31,27 +29,14 @@ export function OperatorLayout(props: LayoutProps): VNode {
  * @example operatorPage(ctx, { title: 'Settings', tab: 'settings' }, <SettingTable config={config} />);
  */
 export function operatorPage(
-  ctx: OperatorContext,
-  { tab, trail, ...options }: SignedInPageOptions<(typeof TABS)[number]['id']>,
+  ctx: PageContext,
+  options: SignedInPageOptions<(typeof TABS)[number]['id']>,
   body: ComponentChildren,
 ): void {
-  const { session } = ctx.state;
-  // Another page may load first, in another tab.
-  const confirmation = session.confirmation?.address === ctx.path ? session.confirmation : undefined;
-  if (confirmation !== undefined) session.confirmation = undefined;
-  answerPage(
+  signedInPage(
     ctx,
-    { ...options, hasErrors: (options.status ?? 200) >= 400 },
-    <SignedInFrame
-      owner={hostname()}
-      name="Operator"
-      tabs={TABS}
-      tab={tab}
-      trail={trail}
-      title={options.title}
-      notices={confirmation?.notice}
-    >
-      <KeyPath.Provider value={operatorKeyPath}>{body}</KeyPath.Provider>
-    </SignedInFrame>,
+    { name: 'Operator', tabs: TABS, owner: hostname() },
+    options,
+    <KeyPath.Provider value={operatorKeyPath}>{body}</KeyPath.Provider>,
   );
 }

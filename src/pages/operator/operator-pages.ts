@@ -9,7 +9,7 @@ import { receiveForm } from '../parts/forms/form.js';
 import { setSecurityFields } from '../parts/web/headers.js';
 import { IMMUTABLE } from '../parts/web/static-files.js';
 import { requireAnswer } from '../parts/frame/error-page.js';
-import type { OperatorParts, OperatorRouter } from './context.js';
+import type { OperatorParts } from './context.js';
 import { addDeveloper } from './developers/developer.js';
 import { addDeveloperActs } from './developers/developer-acts.js';
 import { addDevelopers } from './developers/developers.js';
@@ -31,14 +31,14 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
   // Whatever is added from here on needs a session.
-  const pages = (router as unknown as OperatorRouter).use(addSignIn(router, parts));
-  addStatus(pages, parts);
-  addDevelopers(pages, parts);
-  addDeveloper(pages, parts);
-  addDeveloperActs(pages, parts);
-  addKey(pages, parts);
-  addFailedKeys(pages, parts);
-  addSettings(pages, parts);
+  router.use(addSignIn(router, parts));
+  addStatus(router, parts);
+  addDevelopers(router, parts);
+  addDeveloper(router, parts);
+  addDeveloperActs(router, parts);
+  addKey(router, parts);
+  addFailedKeys(router, parts);
+  addSettings(router, parts);
   return router;
 }
 

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import type { VNode } from 'preact';
 import { generateToken, hashToken } from '../../accounts/tokens.js';
 
 /** Idle limit of a session, in minutes. */
@@ -11,29 +10,17 @@ export const ABSOLUTE_HOURS = 8;
 /** The most sessions of a server. The one that was unused for the longest time makes room. */
 const MAX_SESSIONS = 100;
 
-/** The most forms of a session whose outcome is kept. */
-const MAX_FORMS = 100;
-
-/** A browser that an operator has signed in with. */
-export interface OperatorSession {
-  /** In milliseconds, on the clock of the sessions. */
-  readonly signedInAt: number;
-  /** What the page at this address confirms, once. */
-  confirmation?: { readonly address: string; readonly notice: VNode } | undefined;
-  /** The address that each form has led to, by the hash of the form's token: a form that was sent twice acts once. */
-  readonly forms: LRUCache<string, Promise<string>>;
-}
-
 /**
  * The sessions of operators, in the memory of this process: they must outlast an outage of the database, whose state the
  * pages show. They end when the server stops.
  */
 export class OperatorSessions {
-  readonly #sessions: LRUCache<string, OperatorSession>;
+  /** When each was signed in, by the hash of its token. */
+  readonly #signedInAt: LRUCache<string, number>;
 
   /** @param now - in milliseconds */
   constructor(private readonly now: () => number = () => performance.now()) {
-    this.#sessions = new LRUCache({
+    this.#signedInAt = new LRUCache({
       max: MAX_SESSIONS,
       ttl: IDLE_MINUTES * 60_000,
       ttlResolution: 0,
@@ -45,20 +32,20 @@ export class OperatorSessions {
   /** Starts a session. @returns its token, for the browser's cookie; returned only here */
   start(): string {
     const { token, hash } = generateToken();
-    this.#sessions.set(hash.toString('hex'), { signedInAt: this.now(), forms: new LRUCache({ max: MAX_FORMS }) });
+    this.#signedInAt.set(hash.toString('hex'), this.now());
     return token;
   }
 
-  /** @returns the session of a token; undefined if there is none or it has ended */
-  find(token: string | undefined): OperatorSession | undefined {
+  /** Whether a token is that of a session that has not ended. */
+  has(token: string | undefined): boolean {
     const id = hashToken(token)?.toString('hex');
-    const session = id === undefined ? undefined : this.#sessions.get(id);
-    return session !== undefined && this.now() - session.signedInAt < ABSOLUTE_HOURS * 3_600_000 ? session : undefined;
+    const signedInAt = id === undefined ? undefined : this.#signedInAt.get(id);
+    return signedInAt !== undefined && this.now() - signedInAt < ABSOLUTE_HOURS * 3_600_000;
   }
 
   /** Ends the session of a token, if there is one. */
   end(token: string | undefined): void {
     const id = hashToken(token)?.toString('hex');
-    if (id !== undefined) this.#sessions.delete(id);
+    if (id !== undefined) this.#signedInAt.delete(id);
   }
 }

@@ -1,11 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { SETTINGS, type Config } from '../../config/settings.js';
-import { Table } from '../parts/content/components.js';
-import type { OperatorParts, OperatorRouter } from './context.js';
+import { Table } from '../parts/content/table.js';
+import type { PageRouter } from '../parts/context.js';
+import type { OperatorParts } from './context.js';
 import { operatorPage } from './layout.js';
 
 /** Adds the list of the settings that this server runs with. */
-export function addSettings(router: OperatorRouter, { config }: OperatorParts): void {
+export function addSettings(router: PageRouter, { config }: OperatorParts): void {
   router.get('/settings', (ctx) => {
     operatorPage(
       ctx,

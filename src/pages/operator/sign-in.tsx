@@ -55,12 +55,11 @@ export function addSignIn(
 
   return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store');
-    const session = sessions.find(ctx.cookies.get(cookie));
-    if (session === undefined) {
+    if (!sessions.has(ctx.cookies.get(cookie))) {
       seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
       return;
     }
-    Object.assign(ctx.state, { session, mayHaveChanged: ctx.method === 'POST' });
+    ctx.state.mayHaveChanged = ctx.method === 'POST';
     await next();
   };
 }

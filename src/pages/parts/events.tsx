@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Actor, DeveloperEvent } from '../../events/events.js';
-import { Table } from './content/components.js';
+import { Table } from './content/table.js';
 import { RelativeTime, Time, UserText } from './content/values.js';
 import { KeyName, KeyReference } from './keys/key-name.js';
 

@@ -19,7 +19,8 @@ import { printable } from '../../platform/text/plain-text.js';
 import type { SiteParts } from '../parts/context.js';
 import { formParser } from '../parts/forms/form.js';
 import { queryOf } from '../parts/web/page-address.js';
-import { Badge, Notice, Table } from '../parts/content/components.js';
+import { Badge, Notice } from '../parts/content/components.js';
+import { Table } from '../parts/content/table.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { Field, FormActions } from '../parts/forms/form-field.js';
 import { Operator } from '../parts/content/operator.js';
@@ -28,7 +29,7 @@ import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from './s
 import { seeOther } from '../parts/web/return-to.js';
 import { browserName } from '../parts/content/browser-name.js';
 import type { Guards, SettingsContext, SettingsRouter } from './guards.js';
-import { redirectAndConfirm } from './notices.js';
+import { redirectAndConfirm } from '../parts/frame/notices.js';
 import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/passkeys';

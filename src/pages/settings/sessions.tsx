@@ -1,16 +1,13 @@
 import { endAllSessions, endSessionOf, listSessions } from '../../accounts/sessions.js';
-import type { SignInWay } from '../../events/events.js';
 import type { SiteParts } from '../parts/context.js';
 import { formParser } from '../parts/forms/form.js';
-import { Badge, Table } from '../parts/content/components.js';
+import { SessionTable } from '../parts/accounts.js';
 import { FormActions } from '../parts/forms/form-field.js';
 import { Operator } from '../parts/content/operator.js';
-import { RelativeTime } from '../parts/content/values.js';
 import { seeOther } from '../parts/web/return-to.js';
 import { setCookie } from '../parts/web/cookies.js';
-import { browserName } from '../parts/content/browser-name.js';
 import type { Guards, SettingsRouter } from './guards.js';
-import { redirectAndConfirm } from './notices.js';
+import { redirectAndConfirm } from '../parts/frame/notices.js';
 import { Pager, readListPage } from '../parts/forms/list-page.js';
 import { settingsPage } from './settings-page.js';
 
@@ -21,12 +18,6 @@ export const SIGNED_OUT = '/signed-out';
 
 /** An id fits the type of its column. */
 const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
-
-const WAYS: Readonly<Record<SignInWay, string>> = {
-  link: 'with a link',
-  provider: 'with your provider',
-  passkey: 'with a passkey',
-};
 
 /** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
 export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
@@ -41,31 +32,7 @@ export function addSessions(router: SettingsRouter, { db }: SiteParts, { require
           These browsers are signed in to your project. If you do not recognise one, end its session and tell{' '}
           <Operator />.
         </p>
-        <Table
-          caption="Sessions"
-          hasCards
-          columns={['Browser', 'Signed in', 'Last seen', { label: 'Actions', actions: true }]}
-          rows={sessions.rows.map(({ id: each, userAgent, signedInAt, way, lastSeenAt }) => [
-            <>
-              {browserName(userAgent)} {each === id && <Badge tone="ok">This browser</Badge>}
-            </>,
-            <span>
-              <RelativeTime at={signedInAt} />
-              {way !== null && `, ${WAYS[way]}`}
-            </span>,
-            <RelativeTime at={lastSeenAt} />,
-            <form method="post" action={`${PATH}/end`}>
-              <input type="hidden" name="session" value={each} />
-              <button
-                class="button button-quiet danger"
-                type="submit"
-                aria-label={`End session ${each}, ${browserName(userAgent)}`}
-              >
-                End
-              </button>
-            </form>,
-          ])}
-        />
+        <SessionTable sessions={sessions.rows} own={{ id, endPath: `${PATH}/end` }} />
         <Pager path={PATH} page={sessions} />
         <div class="cluster">
           {sessions.rows.some((each) => each.id !== id) && (

@@ -1,11 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { Notice } from '../parts/content/components.js';
 import { Operator } from '../parts/content/operator.js';
-import { answerPage } from '../parts/frame/page.js';
-import { SignedInFrame, type SignedInPageOptions } from '../parts/frame/signed-in-frame.js';
 import { UserText } from '../parts/content/values.js';
+import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 import type { SettingsContext } from './guards.js';
-import { notices } from './notices.js';
 
 /** The pages of the settings, as their navigation lists them. */
 export const TABS = [
@@ -20,9 +18,6 @@ export const TABS = [
 /** The guide to the settings. It has a heading for each page but the first. */
 const GUIDE = '/docs/guides/developer-settings';
 
-/** A page of the settings. */
-export type Tab = (typeof TABS)[number]['id'];
-
 /**
  * Answers with a page of the settings: the project, the navigation, and the body under its heading.
  *
@@ -30,40 +25,27 @@ export type Tab = (typeof TABS)[number]['id'];
  */
 export function settingsPage(
   ctx: SettingsContext,
-  { tab, trail, ...options }: SignedInPageOptions<Tab>,
+  options: SignedInPageOptions<(typeof TABS)[number]['id']>,
   body: ComponentChildren,
-) {
-  const { title, status = 200 } = options;
+): void {
   const { projectName, suspendedAt } = ctx.state.session;
-  const notice = notices(ctx);
-  answerPage(
+  const warning = suspendedAt !== null && (
+    <Notice tone="danger">
+      <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not change
+      them. Contact <Operator />.
+    </Notice>
+  );
+  signedInPage(
     ctx,
-    { ...options, hasErrors: status >= 400 || notice?.props.role === 'alert', section: 'settings' },
-    <SignedInFrame
-      owner={<UserText text={projectName} />}
-      name="Settings"
-      tabs={TABS}
-      tab={tab}
-      trail={trail}
-      title={title}
-      notices={
-        <>
-          {suspendedAt !== null && (
-            <Notice tone="danger">
-              <strong>Your account is suspended.</strong> Your keys are rejected, and you can view the settings but not
-              change them. Contact <Operator />.
-            </Notice>
-          )}
-          {notice}
-        </>
-      }
-    >
+    { name: 'Settings', tabs: TABS, owner: <UserText text={projectName} />, warning },
+    { ...options, section: 'settings' },
+    <>
       {body}
       <p class="settings-help small">
-        <a href={tab === 'overview' ? GUIDE : `${GUIDE}#${tab}`}>
-          Guide to {tab === 'overview' ? 'these settings' : tab}
+        <a href={options.tab === 'overview' ? GUIDE : `${GUIDE}#${options.tab}`}>
+          Guide to {options.tab === 'overview' ? 'these settings' : options.tab}
         </a>
       </p>
-    </SignedInFrame>,
+    </>,
   );
 }

@@ -8,7 +8,7 @@ import { createGuards, type SettingsContext, type SettingsRouter } from './guard
 import { addKeys } from './keys/keys.js';
 import { addPasskeys } from './passkeys.js';
 import { addOverview } from './overview/overview.js';
-import { notices } from './notices.js';
+import { takeNotice } from '../parts/frame/notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
 import { settingsPage, TABS } from './settings-page.js';
 import { addUsage } from './usage/usage.js';
@@ -35,7 +35,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
       ctx,
       { title, section: 'settings' },
       <>
-        {notices(ctx)}
+        {takeNotice(ctx)}
         {!isSignedIn && <p role="status">This browser can no longer open your settings. Your keys stay active.</p>}
         <p>
           <a class="button button-primary" href={address}>

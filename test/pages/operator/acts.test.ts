@@ -3,7 +3,8 @@ import { pino } from 'pino';
 import { listEvents } from '../../../src/events/events.js';
 import { listDevelopers } from '../../../src/developers/developers.js';
 import { performAct } from '../../../src/pages/operator/acts.js';
-import type { OperatorContext, OperatorParts } from '../../../src/pages/operator/context.js';
+import type { OperatorParts } from '../../../src/pages/operator/context.js';
+import type { PageContext } from '../../../src/pages/parts/context.js';
 import { generateToken } from '../../../src/accounts/tokens.js';
 import { metricsUrlOf } from '../../support/http/exposition.js';
 import { signInOperator } from '../../support/http/operator.js';
@@ -79,7 +80,7 @@ describe('the acts of an operator', () => {
     const log = pino({}, { write: (line) => lines.push(line) });
     const beginChange = () => () => Promise.reject(new Error('superseded'));
     const parts = { db: world.db, log, beginChange } as unknown as OperatorParts;
-    const ctx = { state: { requestId: 'r-1' } } as OperatorContext;
+    const ctx = { state: { requestId: 'r-1' } } as PageContext;
     const act = performAct(ctx, parts, { act: 'suspend' }, () => Promise.resolve());
     await assert.rejects(act, /superseded/);
     assert.match(lines.join(''), /"request_id":"r-1","act":"suspend","affects_keys":true/);
@@ -92,10 +93,14 @@ describe('the acts of an operator', () => {
     for (const [path, fields, report] of [
       [`${developer}/suspend`, {}, 'Their keys are refused from the next request.'],
       [`${developer}/reinstate`, {}, 'Their keys are accepted from the next request.'],
-      [`${developer}/plan`, { plan: 'pro' }, 'New keys are on plan <code>pro</code>.<'],
-      [`${developer}/plan`, { plan: 'pro', keys: 'on' }, 'pro</code>. One key moved to it from the next request.'],
-      [`/keys/${prefix}/revoke`, {}, 'It is refused from the next request.'],
-      [`/keys/${prefix}/revoke`, {}, 'The key was already revoked.'],
+      [`${developer}/plan`, { plan: 'pro' }, 'The plan of new keys has been changed.'],
+      [
+        `${developer}/plan`,
+        { plan: 'pro', keys: 'on' },
+        'of all active keys has been changed. It applies to the next request.',
+      ],
+      [`/keys/${prefix}/revoke`, {}, 'Requests that use it will fail immediately.'],
+      [`/keys/${prefix}/revoke`, {}, 'This key was already revoked.'],
     ] as const) {
       const { status, headers, text } = await operator.post(path, fields);
       assert.equal(status, 303, text);

@@ -166,19 +166,19 @@ describe('the session of an operator', () => {
   it('a session ends after an hour without use, and eight hours after the sign-in', () => {
     const idle = sessions.start();
     now += IDLE_MINUTES * MINUTE_MS + 1;
-    assert.equal(sessions.find(idle), undefined);
+    assert.equal(sessions.has(idle), false);
     const used = sessions.start();
     for (let minutes = 0; minutes < ABSOLUTE_HOURS * 60; minutes += 30) {
-      assert.ok(sessions.find(used), `after ${minutes} minutes`);
+      assert.ok(sessions.has(used), `after ${minutes} minutes`);
       now += 30 * MINUTE_MS;
     }
-    assert.equal(sessions.find(used), undefined);
+    assert.equal(sessions.has(used), false);
   });
 
   it('a hundredth and first session ends the one that was unused for the longest time', () => {
     const tokens = Array.from({ length: 101 }, () => sessions.start());
     assert.deepEqual(
-      tokens.map((token) => sessions.find(token) !== undefined),
+      tokens.map((token) => sessions.has(token)),
       tokens.map((_, index) => index > 0),
     );
   });

@@ -13,9 +13,10 @@ import { formParser } from '../../parts/forms/form.js';
 import { CodeBlock, Notice } from '../../parts/content/components.js';
 import { Field, FormActions } from '../../parts/forms/form-field.js';
 import { UserText } from '../../parts/content/values.js';
-import { applies } from '../../../admission/invalidate-callers.js';
-import { performAct, redirectAndConfirm } from '../acts.js';
-import type { OperatorParts, OperatorRouter } from '../context.js';
+import { redirectAndConfirm } from '../../parts/frame/notices.js';
+import { performAct } from '../acts.js';
+import type { PageRouter } from '../../parts/context.js';
+import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { developerOf, developerPath, trailTo } from './developer.js';
 import { DEVELOPERS } from './developers.js';
@@ -26,7 +27,7 @@ const parsePlan = formParser({
 });
 
 /** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
-export function addDeveloperActs(router: OperatorRouter, parts: OperatorParts): void {
+export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void {
   const { db, publicUrl } = parts;
   const path = `${DEVELOPERS}/:id`;
 
@@ -80,18 +81,11 @@ export function addDeveloperActs(router: OperatorRouter, parts: OperatorParts): 
         }),
       (count) => count > 0,
     );
-    const outcome =
-      moved > 0 ? ` ${moved === 1 ? 'One key' : `${moved} keys`} moved to it ${applies(propagation)}.` : '';
-    redirectAndConfirm(
-      ctx,
-      developerPath(id),
-      <>
-        New keys are on plan <code>{plan}</code>.{outcome}
-      </>,
-    );
+    if (moved === 0) redirectAndConfirm(ctx, developerPath(id), 'plan_changed');
+    else redirectAndConfirm(ctx, developerPath(id), 'plans_changed', propagation);
   });
 
-  for (const { name, verb, act, explanation, tone, confirm } of STATE_CHANGES) {
+  for (const { name, verb, act, explanation, tone, done } of STATE_CHANGES) {
     router.get(`${path}/${name}`, async (ctx) => {
       const developer = await developerOf(ctx, db);
       const { id, projectName } = developer;
@@ -110,7 +104,7 @@ export function addDeveloperActs(router: OperatorRouter, parts: OperatorParts): 
     router.post(`${path}/${name}`, async (ctx) => {
       const { id } = await developerOf(ctx, db);
       const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, (change) => act(change, id));
-      redirectAndConfirm(ctx, developerPath(id), `${confirm} ${applies(propagation)}.`);
+      redirectAndConfirm(ctx, developerPath(id), done, propagation);
     });
   }
 }
@@ -128,7 +122,7 @@ const STATE_CHANGES = [
       </>
     ),
     tone: 'danger',
-    confirm: 'The developer is suspended. Their keys are refused',
+    done: 'suspended',
   },
   {
     name: 'reinstate',
@@ -138,7 +132,7 @@ const STATE_CHANGES = [
       <>The keys of {project} will be accepted again, except revoked and expired ones.</>
     ),
     tone: 'primary',
-    confirm: 'The developer is reinstated. Their keys are accepted',
+    done: 'reinstated',
   },
 ] as const;
 

@@ -2,22 +2,21 @@ import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
 import { listPasskeys, type Passkey } from '../../../accounts/passkeys.js';
-import { listSessions, type ListedSession } from '../../../accounts/sessions.js';
+import { listSessions } from '../../../accounts/sessions.js';
 import { findDeveloper, type Developer } from '../../../developers/developers.js';
 import { listEvents } from '../../../events/events.js';
-import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
 import { listKeysOf } from '../../../keys/keys.js';
-import { Badge, Fact, Table } from '../../parts/content/components.js';
+import { Identities, SessionTable } from '../../parts/accounts.js';
+import { Badge, Fact } from '../../parts/content/components.js';
 import { isolated, RelativeTime, Time, UserText } from '../../parts/content/values.js';
-import { browserName } from '../../parts/content/browser-name.js';
 import { EventTable } from '../../parts/events.js';
-import { KeyStateText } from '../../parts/keys/key-state.js';
-import { KeyName } from '../../parts/keys/key-name.js';
-import { Pager, readListPage, type ListPage } from '../../parts/forms/list-page.js';
+import { KeyTable } from '../../parts/keys/key-table.js';
+import { Pager, readListPage } from '../../parts/forms/list-page.js';
 import { Outcomes } from '../../parts/usage/over-time.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
-import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
-import { operatorKeyPath, operatorPage } from '../layout.js';
+import type { PageContext, PageRouter } from '../../parts/context.js';
+import type { OperatorParts } from '../context.js';
+import { operatorPage } from '../layout.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { DEVELOPERS, SHOWN_DAYS } from './developers.js';
 
@@ -33,7 +32,7 @@ export function developerPath(id: number): string {
 }
 
 /** Finds the developer whom the path of a request names. @throws PageError 404 */
-export async function developerOf(ctx: OperatorContext, db: Knex): Promise<Developer> {
+export async function developerOf(ctx: PageContext, db: Knex): Promise<Developer> {
   const { id = '' } = ctx.params as { id?: string };
   if (!ID.test(id)) throw new PageError(404, 'Not found', 'There is no such developer.');
   return findDeveloper(db, Number(id));
@@ -45,10 +44,12 @@ export function trailTo({ id, projectName }: Developer): { path: string; label: 
 }
 
 /** Adds the page of a developer, and the list of their events. */
-export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): void {
+export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
   router.get(`${DEVELOPERS}/:id`, async (ctx) => {
     const developer = await developerOf(ctx, db);
     const { id: developerId, projectName } = developer;
+    const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice));
+    const sessions = await listSessions(db, developerId, { limit: SHOWN, offset: 0 });
     const [usage] = await readUsageByDeveloper(db, { days: SHOWN_DAYS, developerId });
     operatorPage(
       ctx,
@@ -66,8 +67,16 @@ export function addDeveloper(router: OperatorRouter, { db }: OperatorParts): voi
             <Outcomes counts={usage} />
           </section>
         )}
-        <Keys keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice))} developer={developer} />
-        <Sessions sessions={await listSessions(db, developerId, { limit: SHOWN, offset: 0 })} />
+        <section>
+          <h2 id="keys">Keys</h2>
+          {keys.rows.length === 0 && <p class="empty">No keys</p>}
+          <KeyTable caption="Keys" rows={keys.rows} canRevoke />
+          <Pager path={developerPath(developerId)} page={keys} />
+        </section>
+        <section>
+          <h2 id="sessions">Sessions</h2>
+          {sessions.length === 0 ? <p class="empty">No sessions</p> : <SessionTable sessions={sessions} />}
+        </section>
         <section>
           <h2 id="events">Latest events</h2>
           <EventTable events={await listEvents(db, { developerId, limit: SHOWN })} developer="Developer" />
@@ -123,18 +132,7 @@ function Facts({ developer, identities, passkeys }: FactsProps): VNode {
         <Time at={createdAt} />
       </Fact>
       <Fact name="Attribution">{attributionRequired ? 'Required' : 'Not required'}</Fact>
-      <Fact name="Identities">
-        {identities.length === 0
-          ? 'None'
-          : identities.map(({ issuer, subject }) => (
-              <div key={`${issuer} ${subject}`}>
-                <code>
-                  <UserText text={subject} />
-                </code>{' '}
-                <span class="muted">at {issuer}</span>
-              </div>
-            ))}
-      </Fact>
+      <Fact name="Identities">{identities.length === 0 ? 'None' : <Identities identities={identities} />}</Fact>
       <Fact name="Passkeys">
         {passkeys.length === 0
           ? 'None'
@@ -169,61 +167,5 @@ function Acts({ developer: { id, suspendedAt } }: { readonly developer: Develope
         </a>
       )}
     </div>
-  );
-}
-
-function Keys({ keys, developer }: { readonly keys: ListPage<KeyRecord>; readonly developer: Developer }): VNode {
-  return (
-    <section>
-      <h2 id="keys">Keys</h2>
-      {keys.rows.length === 0 ? (
-        <p class="empty">No keys</p>
-      ) : (
-        <Table
-          caption="Keys"
-          hasCards
-          columns={['Key', 'State', 'Plan', 'Last used', 'Expires', { label: 'Actions', actions: true }]}
-          rows={keys.rows.map((record) => [
-            <KeyName prefix={record.prefix} label={record.label} />,
-            <KeyStateText record={record} isSuspended={developer.suspendedAt !== null} />,
-            <code>{record.planId}</code>,
-            <RelativeTime at={record.lastUsedAt} />,
-            <RelativeTime at={record.expiresAt} />,
-            isAccepted(record) ? (
-              <a
-                class="button button-quiet danger"
-                href={`${operatorKeyPath(record.prefix)}/revoke`}
-                aria-label={`Revoke ${record.prefix}`}
-              >
-                Revoke
-              </a>
-            ) : null,
-          ])}
-        />
-      )}
-      <Pager path={developerPath(developer.id)} page={keys} />
-    </section>
-  );
-}
-
-function Sessions({ sessions }: { readonly sessions: readonly ListedSession[] }): VNode {
-  return (
-    <section>
-      <h2 id="sessions">Sessions</h2>
-      {sessions.length === 0 ? (
-        <p class="empty">No sessions</p>
-      ) : (
-        <Table
-          caption="Sessions"
-          hasCards
-          columns={['Browser', 'Signed in', 'Last seen']}
-          rows={sessions.map(({ userAgent, signedInAt, lastSeenAt }) => [
-            browserName(userAgent),
-            <RelativeTime at={signedInAt} />,
-            <RelativeTime at={lastSeenAt} />,
-          ])}
-        />
-      )}
-    </section>
   );
 }

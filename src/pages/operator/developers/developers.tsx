@@ -1,17 +1,21 @@
+import { LRUCache } from 'lru-cache';
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
 import { formParser, type Submission } from '../../parts/forms/form.js';
 import { queryOf } from '../../parts/web/page-address.js';
-import { Badge, Table } from '../../parts/content/components.js';
+import { seeOther } from '../../parts/web/return-to.js';
+import { Badge } from '../../parts/content/components.js';
+import { Table } from '../../parts/content/table.js';
 import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
-import { FormOnce } from '../../parts/forms/form-once.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { UserText } from '../../parts/content/values.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
-import { once, performAct } from '../acts.js';
-import type { OperatorParts, OperatorRouter } from '../context.js';
+import { performAct } from '../acts.js';
+import type { PageRouter } from '../../parts/context.js';
+import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 
 /** Where the developers are listed. */
@@ -20,7 +24,11 @@ export const DEVELOPERS = '/developers';
 /** Days whose requests are added up. */
 export const SHOWN_DAYS = 30;
 
+/** The most forms whose outcome is kept. */
+const MAX_FORMS = 100;
+
 const parseNew = formParser({
+  ...ONCE_FIELD,
   ...PROJECT_NAME_FIELD,
   attribution: { schema: { enum: ['', 'on'] } },
 });
@@ -28,7 +36,7 @@ const parseNew = formParser({
 type NewDeveloper = Submission<'project_name' | 'attribution'>;
 
 /** Adds the list of developers, and the form that creates one. */
-export function addDevelopers(router: OperatorRouter, parts: OperatorParts): void {
+export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
   router.get(DEVELOPERS, async (ctx) => {
     const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
     if (search === undefined) return;
@@ -85,6 +93,12 @@ export function addDevelopers(router: OperatorRouter, parts: OperatorParts): voi
     );
   });
 
+  /** The developer that each form has created, by the hash of its token: a form that was sent twice creates one. */
+  const created = new LRUCache<string, number, () => Promise<number>>({
+    max: MAX_FORMS,
+    fetchMethod: (_form, _stale, { context }) => context(),
+  });
+
   const newPage = {
     title: 'Create a developer',
     tab: 'developers',
@@ -103,17 +117,14 @@ export function addDevelopers(router: OperatorRouter, parts: OperatorParts): voi
       operatorPage(ctx, { ...newPage, status: 422 }, <NewDeveloperForm submission={submission} />);
       return;
     }
-    await once(ctx, async () => {
-      const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
-      const { result } = await performAct(
-        ctx,
-        parts,
-        { act: 'create_developer' },
-        (db) => createDeveloper(db, details),
-        () => false,
-      );
-      return `${DEVELOPERS}/${result.id}`;
-    });
+    const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
+    const create = async (): Promise<number> => {
+      const act = { act: 'create_developer' };
+      const isCached = (): boolean => false;
+      return (await performAct(ctx, parts, act, (db) => createDeveloper(db, details), isCached)).result.id;
+    };
+    const id = await created.forceFetch(hashOfForm(values.form).toString('hex'), { context: create });
+    seeOther(ctx, `${DEVELOPERS}/${id}`);
   });
 }
 

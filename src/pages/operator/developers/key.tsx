@@ -13,14 +13,15 @@ import { KeyFacts } from '../../parts/keys/key-facts.js';
 import { RevokeForm } from '../../parts/keys/revoke-form.js';
 import { Pager, readListPage } from '../../parts/forms/list-page.js';
 import { seeOther } from '../../parts/web/return-to.js';
-import { applies } from '../../../admission/invalidate-callers.js';
-import { performAct, redirectAndConfirm } from '../acts.js';
-import type { OperatorContext, OperatorParts, OperatorRouter } from '../context.js';
+import { redirectAndConfirm } from '../../parts/frame/notices.js';
+import { performAct } from '../acts.js';
+import type { PageContext, PageRouter } from '../../parts/context.js';
+import type { OperatorParts } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
 import { developerPath, trailTo } from './developer.js';
 
 /** Finds the key that the path of a request names. @throws PageError 404 */
-async function keyOf(ctx: OperatorContext, db: Knex): Promise<KeyRecord> {
+async function keyOf(ctx: PageContext, db: Knex): Promise<KeyRecord> {
   const { prefix = '' } = ctx.params as { prefix?: string };
   const key = isKeyPrefix(prefix) ? await findKey(db, prefix) : undefined;
   if (key === undefined) throw new PageError(404, 'Not found', 'No key has this prefix.');
@@ -28,7 +29,7 @@ async function keyOf(ctx: OperatorContext, db: Knex): Promise<KeyRecord> {
 }
 
 /** Adds the page of a key of any developer, and the form that revokes it. */
-export function addKey(router: OperatorRouter, parts: OperatorParts): void {
+export function addKey(router: PageRouter, parts: OperatorParts): void {
   const { db } = parts;
 
   router.get('/keys/:prefix', async (ctx) => {
@@ -40,7 +41,7 @@ export function addKey(router: OperatorRouter, parts: OperatorParts): void {
       ctx,
       { title: prefix, tab: 'developers', trail: trailTo(developer) },
       <>
-        <KeyFacts record={key} isSuspended={developer.suspendedAt !== null}>
+        <KeyFacts record={key}>
           <Fact name="Developer">
             <a href={developerPath(developerId)}>
               <UserText text={developer.projectName} />
@@ -86,10 +87,7 @@ export function addKey(router: OperatorRouter, parts: OperatorParts): void {
       (change) => revokeKey(change, prefix),
       ({ wasRevoked }) => !wasRevoked,
     );
-    redirectAndConfirm(
-      ctx,
-      operatorKeyPath(prefix),
-      result.wasRevoked ? 'The key was already revoked.' : `The key is revoked. It is refused ${applies(propagation)}.`,
-    );
+    if (result.wasRevoked) redirectAndConfirm(ctx, operatorKeyPath(prefix), 'already_revoked');
+    else redirectAndConfirm(ctx, operatorKeyPath(prefix), 'revoked', propagation);
   });
 }

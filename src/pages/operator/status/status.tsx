@@ -1,11 +1,13 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { Badge, Fact, Notice, Table } from '../../parts/content/components.js';
+import { Badge, Fact, Notice } from '../../parts/content/components.js';
+import { Table } from '../../parts/content/table.js';
 import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
 import { sumOf } from '../../parts/usage/counts.js';
 import { Outcomes, UsageOverTime } from '../../parts/usage/over-time.js';
 import type { UsageBucket } from '../../../usage/read-usage.js';
-import { guidesUrl, type OperatorParts, type OperatorRouter } from '../context.js';
+import type { PageRouter } from '../../parts/context.js';
+import { guidesUrl, type OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
 import { openPublishedFolder } from '../../../copies/published.js';
@@ -19,7 +21,7 @@ import {
 } from './facts.js';
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
-export function addStatus(router: OperatorRouter, parts: OperatorParts): void {
+export function addStatus(router: PageRouter, parts: OperatorParts): void {
   const { config, db, redis, health, version, nodeVersion } = parts;
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);

@@ -8,7 +8,6 @@ import { KeyStateText } from './key-state.js';
 
 interface KeyFactsProps {
   readonly record: KeyRecord;
-  readonly isSuspended: boolean;
   /** Whether the reader may change the label and the expiry. */
   readonly canChange?: boolean;
   /** Further facts. */
@@ -16,7 +15,7 @@ interface KeyFactsProps {
 }
 
 /** What is known about a key. */
-export function KeyFacts({ record, isSuspended, canChange = false, children }: KeyFactsProps): VNode {
+export function KeyFacts({ record, canChange = false, children }: KeyFactsProps): VNode {
   const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
   const path = useContext(KeyPath)(prefix);
   const change = (what: 'label' | 'expiry'): VNode | false =>
@@ -28,7 +27,7 @@ export function KeyFacts({ record, isSuspended, canChange = false, children }: K
   return (
     <dl class="facts">
       <Fact name="State">
-        <KeyStateText record={record} isSuspended={isSuspended} />
+        <KeyStateText record={record} />
       </Fact>
       {children}
       <Fact name="Label">

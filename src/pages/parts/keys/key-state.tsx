@@ -3,14 +3,9 @@ import { hintsOf, stateOf, type KeyHint, type KeyRecord, type Successor } from '
 import { Badge } from '../content/components.js';
 import { KeyReference } from './key-name.js';
 
-interface KeyStateProps {
-  readonly record: KeyRecord;
-  readonly isSuspended: boolean;
-}
-
 /** The state of a key in one word, with the key that replaces it and what its owner should look at. */
-export function KeyStateText({ record, isSuspended }: KeyStateProps): VNode {
-  const { successor } = record;
+export function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
+  const { successor, isSuspended } = record;
   const state = stateOf(record);
   switch (state.kind) {
     case 'revoked':

@@ -2,7 +2,8 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
-import { Stat, Table } from '../content/components.js';
+import { Stat } from '../content/components.js';
+import { Table } from '../content/table.js';
 import { UsageCharts, type ChartsProps } from './chart.js';
 import { bucketName, successRate, sumOf, total } from './counts.js';
 

@@ -38,7 +38,7 @@ export function redirectToSignIn(ctx: PageContext, reason: Interruption): void {
 export function returnTo(ctx: PageContext): void {
   const { address, interruption } = readReturn(ctx);
   setCookie(ctx, 'return-to', undefined);
-  if (interruption !== undefined) leaveNotice(ctx, interruption);
+  if (interruption !== undefined) leaveNotice(ctx, address, interruption);
   seeOther(ctx, address);
 }
 
@@ -61,9 +61,18 @@ export function readReturn(ctx: PageContext): Return {
   };
 }
 
-/** Leaves a notice that the next page of the settings shows once. */
-export function leaveNotice(ctx: PageContext, name: string): void {
-  setCookie(ctx, 'notice', name, WAITING_SECONDS);
+/** Leaves a notice that the page at an address shows once. Another page may load before it, in another tab. */
+export function leaveNotice(ctx: PageContext, address: string, name: string): void {
+  const [path = ''] = address.split('?');
+  setCookie(ctx, 'notice', name + path, WAITING_SECONDS);
+}
+
+/** @returns the name of the notice for the page of this request, once; undefined for none */
+export function takeNoticeName(ctx: PageContext): string | undefined {
+  const [, name, path] = /^([a-z_-]+)(\/.*)$/.exec(readCookie(ctx, 'notice') ?? '') ?? [];
+  if (path !== ctx.path) return undefined;
+  setCookie(ctx, 'notice', undefined);
+  return name;
 }
 
 /** Redirects with 303, which a browser follows with GET. @param address - our own */

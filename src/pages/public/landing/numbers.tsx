@@ -2,7 +2,8 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
-import { CodeBlock, Notice, Stat, Table } from '../../parts/content/components.js';
+import { CodeBlock, Notice, Stat } from '../../parts/content/components.js';
+import { Table } from '../../parts/content/table.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
   ['titles', 'Titles'],

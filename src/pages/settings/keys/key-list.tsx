@@ -2,19 +2,39 @@ import type { VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
-import { MAX_LABEL } from '../../../keys/keys.js';
-import type { KeySummary } from '../../../keys/key-summary.js';
-import { Notice, Table } from '../../parts/content/components.js';
-import { RelativeTime, UserText } from '../../parts/content/values.js';
-import { ListSearch, Pager, type ListPage } from '../../parts/forms/list-page.js';
-import { KeyName, keyPath } from '../../parts/keys/key-name.js';
-import { KeyStateText } from '../../parts/keys/key-state.js';
-
-/** Where the keys of a developer are listed. */
-export const KEYS_PATH = '/settings/keys';
+import { listKeysOf, MAX_LABEL } from '../../../keys/keys.js';
+import { readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
+import { Notice } from '../../parts/content/components.js';
+import { UserText } from '../../parts/content/values.js';
+import type { SiteParts } from '../../parts/context.js';
+import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../parts/forms/list-page.js';
+import { KeyTable } from '../../parts/keys/key-table.js';
+import type { Guards, SettingsRouter } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { KEYS_PATH } from './one-key.js';
 
 /** A filter helps with more keys than this. */
 const HANDFUL = 5;
+
+/** Adds the list of a developer's keys. */
+export function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
+  router.get(KEYS_PATH, requireSession, async (ctx) => {
+    const { developerId, suspendedAt, isRecent } = ctx.state.session;
+    const search = readListSearch(ctx, KEYS_PATH, MAX_LABEL);
+    if (search === undefined) return;
+    const query = search === '' ? {} : { search };
+    const list = (
+      <KeyList
+        keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, { ...slice, ...query }))}
+        counts={await readKeySummary(db, developerId)}
+        search={search}
+        isSuspended={suspendedAt !== null}
+        isRecent={isRecent}
+      />
+    );
+    settingsPage(ctx, { title: 'Keys', tab: 'keys' }, list);
+  });
+}
 
 interface KeyListProps {
   readonly keys: ListPage<KeyRecord>;
@@ -27,7 +47,7 @@ interface KeyListProps {
 }
 
 /** One page of a developer's keys: active keys, then inactive ones. */
-export function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyListProps): VNode {
+function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyListProps): VNode {
   if (counts.total === 0) return <NoKeys isSuspended={isSuspended} />;
   const inactive = keys.rows.filter((record) => !isAccepted(record));
   return (
@@ -64,9 +84,9 @@ export function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyList
         </p>
       )}
       {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
-      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} isSuspended={isSuspended} />
+      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} canRoll canRevoke={!isSuspended} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
-      <KeyTable caption="Inactive keys" rows={inactive} isSuspended={isSuspended} />
+      <KeyTable caption="Inactive keys" rows={inactive} canRevoke={false} />
       <Pager path={KEYS_PATH} search={search} page={keys} />
     </div>
   );
@@ -102,55 +122,5 @@ export function NoRoom(): VNode {
       To create another one, first revoke a key that you no longer need. Rolled keys that are still active do not count
       toward this limit.
     </Notice>
-  );
-}
-
-interface KeyTableProps extends Pick<KeyListProps, 'isSuspended'> {
-  readonly caption: 'Active keys' | 'Inactive keys';
-  readonly rows: readonly KeyRecord[];
-}
-
-function KeyTable({ caption, rows, isSuspended }: KeyTableProps): VNode | null {
-  if (rows.length === 0) return null;
-  const isActive = caption === 'Active keys';
-  const hasActions = isActive && !isSuspended;
-  return (
-    <Table
-      caption={caption}
-      hasCards
-      columns={[
-        'Key',
-        'State',
-        'Last used',
-        isActive ? 'Expires' : 'Ended',
-        'Created',
-        'Plan',
-        ...(hasActions ? [{ label: 'Actions', actions: true } as const] : []),
-      ]}
-      rows={rows.map((record) => [
-        <KeyName prefix={record.prefix} label={record.label} />,
-        <KeyStateText record={record} isSuspended={isSuspended} />,
-        <RelativeTime at={record.lastUsedAt} />,
-        <RelativeTime at={isActive ? record.expiresAt : (record.revokedAt ?? record.expiresAt)} />,
-        <RelativeTime at={record.createdAt} />,
-        record.planId,
-        ...(hasActions ? [<Actions record={record} />] : []),
-      ])}
-    />
-  );
-}
-
-function Actions({ record: { prefix, successor } }: { readonly record: KeyRecord }): VNode {
-  return (
-    <span class="key-actions">
-      {successor === null && (
-        <a href={`${keyPath(prefix)}/roll`} aria-label={`Roll ${prefix}`}>
-          Roll
-        </a>
-      )}
-      <a class="danger" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
-        Revoke
-      </a>
-    </span>
   );
 }

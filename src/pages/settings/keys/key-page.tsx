@@ -1,15 +1,51 @@
 import type { VNode } from 'preact';
-import type { DeveloperEvent } from '../../../events/events.js';
+import { listEvents, type DeveloperEvent } from '../../../events/events.js';
 import { hintsOf, isAccepted, stateOf, type KeyRecord } from '../../../keys/key-record.js';
-import type { KeyTotal } from '../../../usage/read-usage.js';
+import { findPredecessor } from '../../../keys/keys.js';
+import { readUsageByKey, type KeyTotal } from '../../../usage/read-usage.js';
+import type { SiteParts } from '../../parts/context.js';
 import { Fact, Notice } from '../../parts/content/components.js';
-import { RelativeTime, Time } from '../../parts/content/values.js';
+import { isolated, RelativeTime, Time } from '../../parts/content/values.js';
 import { EventTable } from '../../parts/events.js';
 import { KeyReference, keyPath } from '../../parts/keys/key-name.js';
 import { FirstCall } from '../overview/first-call.js';
-import { Pager, type ListPage } from '../../parts/forms/list-page.js';
+import { Pager, readListPage, type ListPage } from '../../parts/forms/list-page.js';
 import { Outcomes } from '../../parts/usage/over-time.js';
 import { KeyFacts } from '../../parts/keys/key-facts.js';
+import { pageAddress } from '../../parts/web/page-address.js';
+import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { KEY_PATH, KEYS_PATH, recordOf } from './one-key.js';
+
+/** Adds the page of a key. */
+export function addKeyPage(router: SettingsRouter, { db, site }: SiteParts, { requireSession }: Guards): void {
+  router.get(KEY_PATH, requireSession, async (ctx) => {
+    const record = await recordOf(ctx, db);
+    const { prefix, label, developerId } = record;
+    const [usage] = await readUsageByKey(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+    const page = (
+      <KeyPage
+        record={record}
+        replaced={await findPredecessor(db, prefix)}
+        usage={usage}
+        events={await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }))}
+        baseUrl={site.publicUrl()}
+      />
+    );
+    settingsPage(ctx, { title: label === null ? prefix : isolated(label), tab: 'keys', trail: trailToList(ctx) }, page);
+  });
+}
+
+/** Leads from the page of a key back to the list, as it was filtered on the page before. */
+function trailToList(ctx: SettingsContext): { path: string; label: string } {
+  const referer = ctx.get('Referer');
+  const from = URL.canParse(referer) ? new URL(referer) : undefined;
+  if (from?.origin !== ctx.state.site.publicUrl() || from.pathname !== KEYS_PATH) {
+    return { path: KEYS_PATH, label: 'All keys' };
+  }
+  const { searchParams } = from;
+  return { path: pageAddress(KEYS_PATH, searchParams), label: searchParams.get('q') ? 'Filtered keys' : 'All keys' };
+}
 
 interface KeyPageProps {
   readonly record: KeyRecord;
@@ -18,22 +54,21 @@ interface KeyPageProps {
   /** The requests of the last 30 days; undefined for none. */
   readonly usage: KeyTotal | undefined;
   readonly events: ListPage<DeveloperEvent>;
-  readonly isSuspended: boolean;
   /** The origin of the service. */
   readonly baseUrl: string;
 }
 
 /** All about one key. Only an active key of a developer who is not suspended can be changed. */
-export function KeyPage({ record, replaced, usage, events, isSuspended, baseUrl }: KeyPageProps): VNode {
-  const { prefix, successor, expiresAt, lastUsedAt } = record;
+function KeyPage({ record, replaced, usage, events, baseUrl }: KeyPageProps): VNode {
+  const { prefix, successor, expiresAt, lastUsedAt, isSuspended } = record;
   const isActive = isAccepted(record);
   const canChange = isActive && !isSuspended;
   return (
     <>
-      <KeyFacts record={record} isSuspended={isSuspended} canChange={canChange}>
+      <KeyFacts record={record} canChange={canChange}>
         {replaced !== undefined && (
           <Fact name="Replaces">
-            <Predecessor record={replaced} canRevoke={!isSuspended} />
+            <Predecessor record={replaced} />
           </Fact>
         )}
       </KeyFacts>
@@ -79,13 +114,8 @@ export function KeyPage({ record, replaced, usage, events, isSuspended, baseUrl 
   );
 }
 
-interface PredecessorProps {
-  readonly record: KeyRecord;
-  readonly canRevoke: boolean;
-}
-
 /** The key that another one replaces, and what has become of it. */
-function Predecessor({ record, canRevoke }: PredecessorProps): VNode {
+function Predecessor({ record }: { readonly record: KeyRecord }): VNode {
   const { prefix } = record;
   const state = stateOf(record);
   const end = 'at' in state ? state.at : record.expiresAt;
@@ -95,7 +125,7 @@ function Predecessor({ record, canRevoke }: PredecessorProps): VNode {
       <span class="muted">
         {PREDECESSOR_STATES[state.kind]} {end !== null && <Time at={end} />}
       </span>
-      {canRevoke && isAccepted(record) && (
+      {!record.isSuspended && isAccepted(record) && (
         <a class="fact-change" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
           Revoke
         </a>

@@ -3,45 +3,37 @@ import type { ComponentChildren, VNode } from 'preact';
 import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import { Notice } from '../../parts/content/components.js';
-import { PageError } from '../../parts/frame/error-page.js';
 import { Operator } from '../../parts/content/operator.js';
 import type { SettingsContext } from '../guards.js';
 import { keyPath } from '../../parts/keys/key-name.js';
 import { settingsPage } from '../settings-page.js';
+import { noSuchKey } from './one-key.js';
 
-/**
- * Answers with the reason when a change of a key is refused.
- *
- * @example router.post(path, notSuspended, explainRefusals, async (ctx) => { await revokeKey(db, prefixOf(ctx)); });
- */
+/** Answers with the reason when a change of a key is refused. It stands before every page of keys. */
 export async function explainRefusals(ctx: SettingsContext, next: Next): Promise<void> {
   try {
     await next();
   } catch (error) {
-    answerRefusal(ctx, error);
+    if (!(error instanceof KeyRefused)) throw error;
+    if (error.reason === 'unknown') throw noSuchKey();
+    const { prefix } = ctx.params as { prefix?: string };
+    const form = ctx.path.endsWith('/roll') ? 'roll' : 'change';
+    settingsPage(
+      ctx,
+      {
+        title: ctx.method === 'POST' ? 'Nothing was changed' : `You cannot ${form} this key`,
+        tab: 'keys',
+        status: 409,
+        ...(prefix !== undefined && { trail: { path: keyPath(prefix), label: prefix } }),
+      },
+      <>
+        <Notice tone="warning" role="alert">
+          {explain(error)}
+        </Notice>
+        <BackToKeys />
+      </>,
+    );
   }
-}
-
-/** Answers with the reason of a refusal. @throws any other error, and PageError 404 for an unknown key */
-export function answerRefusal(ctx: SettingsContext, error: unknown, title?: string): void {
-  if (!(error instanceof KeyRefused)) throw error;
-  if (error.reason === 'unknown') throw noSuchKey();
-  const { prefix } = ctx.params as { prefix?: string };
-  settingsPage(
-    ctx,
-    {
-      title: title ?? (ctx.method === 'POST' ? 'Nothing was changed' : 'You cannot change this key'),
-      tab: 'keys',
-      status: 409,
-      ...(prefix !== undefined && { trail: { path: keyPath(prefix), label: prefix } }),
-    },
-    <>
-      <Notice tone="warning" role="alert">
-        {explain(error)}
-      </Notice>
-      <BackToKeys />
-    </>,
-  );
 }
 
 export function BackToKeys(): VNode {
@@ -52,11 +44,6 @@ export function BackToKeys(): VNode {
       </a>
     </p>
   );
-}
-
-/** The error for a key that the developer does not have. */
-export function noSuchKey(): PageError {
-  return new PageError(404, 'Key not found', 'You have no key with this prefix. The keys page lists all of your keys.');
 }
 
 function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {

@@ -9,6 +9,7 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysWithHints, readKeySummary } from '../../../keys/key-summary.js';
 import { readRecentUsage } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../parts/context.js';
+import { Identities } from '../../parts/accounts.js';
 import { Fact, Stat } from '../../parts/content/components.js';
 import { Operator } from '../../parts/content/operator.js';
 import { RelativeTime, UserText } from '../../parts/content/values.js';
@@ -120,14 +121,7 @@ function Facts({ session, plans, identities, passkeys, canAddPasskey }: FactsPro
         </Fact>
         {identities.length > 0 && (
           <Fact name={identities.length === 1 ? 'Linked identity' : 'Linked identities'}>
-            {identities.map(({ issuer, subject }) => (
-              <div key={`${issuer} ${subject}`}>
-                <code>
-                  <UserText text={subject} />
-                </code>{' '}
-                at {issuer}
-              </div>
-            ))}
+            <Identities identities={identities} />
           </Fact>
         )}
         {(passkeys > 0 || canAddPasskey) && (

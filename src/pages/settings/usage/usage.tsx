@@ -8,7 +8,8 @@ import {
   type UsageRange,
 } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../parts/context.js';
-import { Stat, Table } from '../../parts/content/components.js';
+import { Stat } from '../../parts/content/components.js';
+import { Table } from '../../parts/content/table.js';
 import { UserText } from '../../parts/content/values.js';
 import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
 import { KeyFilter, readKeyChoice } from '../key-filter.js';

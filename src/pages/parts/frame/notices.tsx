@@ -1,9 +1,9 @@
 import type { ComponentProps, VNode } from 'preact';
-import { RECENT_MINUTES } from '../../accounts/sessions.js';
-import type { PageContext } from '../parts/context.js';
-import { Notice } from '../parts/content/components.js';
-import { readCookie, setCookie } from '../parts/web/cookies.js';
-import { leaveNotice, seeOther, type Interruption } from '../parts/web/return-to.js';
+import { RECENT_MINUTES } from '../../../accounts/sessions.js';
+import type { Propagation } from '../../../admission/invalidate-callers.js';
+import type { PageContext } from '../context.js';
+import { Notice } from '../content/components.js';
+import { leaveNotice, seeOther, takeNoticeName, type Interruption } from '../web/return-to.js';
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {
@@ -21,19 +21,32 @@ const CONFIRMATIONS = {
   session_ended: 'The session has ended.',
   other_sessions_ended: 'All your other sessions have ended.',
   all_sessions_ended: 'All your sessions have ended.',
+  suspended: 'The developer is suspended. Their keys are refused from the next request.',
+  suspended_eventually: 'The developer is suspended. Their keys are refused within moments.',
+  reinstated: 'The developer is reinstated. Their keys are accepted from the next request.',
+  reinstated_eventually: 'The developer is reinstated. Their keys are accepted within moments.',
+  plan_changed: 'The plan of new keys has been changed.',
+  plans_changed: 'The plan of new keys and of all active keys has been changed. It applies to the next request.',
+  plans_changed_eventually: 'The plan of new keys and of all active keys has been changed. It applies within moments.',
 } as const;
 
 /** Something that a page confirms once. */
-export type Confirmation = keyof typeof CONFIRMATIONS;
+type Confirmation = keyof typeof CONFIRMATIONS;
 
 /**
  * Redirects to a page that confirms what has been done. It is shown once, so that the page can be reloaded and visited again.
  *
  * @param address - our own
+ * @param propagation - for a change of a key, a developer or a plan: when it applies
  * @example redirectAndConfirm(ctx, '/settings/sessions', 'session_ended');
  */
-export function redirectAndConfirm(ctx: PageContext, address: string, confirmation: Confirmation): void {
-  leaveNotice(ctx, confirmation);
+export function redirectAndConfirm<Name extends Confirmation>(
+  ctx: PageContext,
+  address: string,
+  confirmation: Name,
+  ...[propagation]: `${Name}_eventually` extends Confirmation ? [propagation: Propagation] : []
+): void {
+  leaveNotice(ctx, address, propagation === 'eventual' ? `${confirmation}_eventually` : confirmation);
   seeOther(ctx, address);
 }
 
@@ -43,10 +56,8 @@ const INTERRUPTIONS: Readonly<Record<Interruption, string>> = {
 };
 
 /** What the person did before this page: the confirmation of it, or why it was not done. It is shown once. */
-export function notices(ctx: PageContext): VNode<ComponentProps<typeof Notice>> | undefined {
-  const name = readCookie(ctx, 'notice');
-  if (name === undefined) return undefined;
-  setCookie(ctx, 'notice', undefined);
+export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice>> | undefined {
+  const name = takeNoticeName(ctx) ?? '';
   if (isKeyOf(CONFIRMATIONS, name)) {
     return (
       <Notice tone="ok" role="status">

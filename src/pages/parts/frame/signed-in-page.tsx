@@ -1,0 +1,70 @@
+import type { ComponentChildren } from 'preact';
+import type { PageContext } from '../context.js';
+import { takeNotice } from './notices.js';
+import { answerPage, type PageOptions } from './page.js';
+
+/** The pages of one kind of reader. */
+export interface SignedInArea<Id extends string> {
+  /** The name of the navigation. */
+  readonly name: string;
+  /** The pages that the navigation lists. */
+  readonly tabs: readonly { readonly id: Id; readonly path: string; readonly label: string }[];
+  /** Whose pages they are. */
+  readonly owner: ComponentChildren;
+  /** Shown above the heading of every page. */
+  readonly warning?: ComponentChildren;
+}
+
+/** What a page behind sign-in is called, and where it belongs. */
+export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions, 'hasErrors'> {
+  readonly tab: Id;
+  /** The page above this one. */
+  readonly trail?: { readonly path: string; readonly label: string } | undefined;
+}
+
+/**
+ * Answers with a page behind sign-in: whose it is, the way out, the navigation, what has just been done, and the body under
+ * its heading.
+ */
+export function signedInPage<Id extends string>(
+  ctx: PageContext,
+  { name, tabs, owner, warning }: SignedInArea<Id>,
+  { tab, trail, ...options }: SignedInPageOptions<Id>,
+  body: ComponentChildren,
+): void {
+  const notice = takeNotice(ctx);
+  answerPage(
+    ctx,
+    { ...options, hasErrors: (options.status ?? 200) >= 400 || notice?.props.role === 'alert' },
+    <div class="container-wide">
+      <header class="settings-header">
+        <p class="settings-project">{owner}</p>
+        <form method="post" action="/sign-out">
+          <button class="button button-quiet" type="submit">
+            Sign out
+          </button>
+        </form>
+      </header>
+      <nav class="settings-nav" aria-label={name}>
+        <ul>
+          {tabs.map(({ id, path, label }) => (
+            <li key={id}>
+              <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
+                {label}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {warning}
+      {notice}
+      {trail !== undefined && (
+        <p class="trail">
+          <a href={trail.path}>{trail.label}</a>
+        </p>
+      )}
+      <h1>{options.title}</h1>
+      {body}
+    </div>,
+  );
+}

@@ -1,0 +1,67 @@
+import type { VNode } from 'preact';
+import { useContext } from 'preact/hooks';
+import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
+import { Table } from '../content/table.js';
+import { RelativeTime } from '../content/values.js';
+import { KeyName, KeyPath } from './key-name.js';
+import { KeyStateText } from './key-state.js';
+
+interface KeyTableProps extends Pick<KeyActionsProps, 'canRoll'> {
+  readonly caption: string;
+  readonly rows: readonly KeyRecord[];
+  /** Whether the reader may end active keys. */
+  readonly canRevoke: boolean;
+}
+
+/** Keys, with links to what the reader may do with the active ones. Nothing without keys. */
+export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTableProps): VNode | null {
+  if (rows.length === 0) return null;
+  const hasActive = rows.some(isAccepted);
+  const hasActions = hasActive && canRevoke;
+  return (
+    <Table
+      caption={caption}
+      hasCards
+      columns={[
+        'Key',
+        'State',
+        'Last used',
+        hasActive ? 'Expires' : 'Ended',
+        'Created',
+        'Plan',
+        ...(hasActions ? [{ label: 'Actions', actions: true } as const] : []),
+      ]}
+      rows={rows.map((record) => [
+        <KeyName prefix={record.prefix} label={record.label} />,
+        <KeyStateText record={record} />,
+        <RelativeTime at={record.lastUsedAt} />,
+        <RelativeTime at={record.revokedAt ?? record.expiresAt} />,
+        <RelativeTime at={record.createdAt} />,
+        record.planId,
+        ...(hasActions ? [isAccepted(record) && <KeyActions record={record} canRoll={canRoll} />] : []),
+      ])}
+    />
+  );
+}
+
+interface KeyActionsProps {
+  readonly record: KeyRecord;
+  /** Whether the reader may replace keys that have no successor. */
+  readonly canRoll?: boolean;
+}
+
+function KeyActions({ record: { prefix, successor }, canRoll }: KeyActionsProps): VNode {
+  const path = useContext(KeyPath)(prefix);
+  return (
+    <span class="key-actions">
+      {canRoll && successor === null && (
+        <a href={`${path}/roll`} aria-label={`Roll ${prefix}`}>
+          Roll
+        </a>
+      )}
+      <a class="danger" href={`${path}/revoke`} aria-label={`Revoke ${prefix}`}>
+        Revoke
+      </a>
+    </span>
+  );
+}

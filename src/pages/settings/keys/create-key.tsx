@@ -1,0 +1,93 @@
+import type { VNode } from 'preact';
+import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { readKeySummary } from '../../../keys/key-summary.js';
+import { createKey } from '../../../keys/keys.js';
+import type { SiteParts } from '../../parts/context.js';
+import { formParser, type Submission } from '../../parts/forms/form.js';
+import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
+import { keyPath } from '../../parts/keys/key-name.js';
+import { queryOf } from '../../parts/web/page-address.js';
+import type { Guards, SettingsRouter } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry.js';
+import { NoRoom } from './key-list.js';
+import { DuplicateLabel, findDuplicate, LABEL_FIELDS, LabelField, newLabelOf } from './label.js';
+import { KEYS_PATH } from './one-key.js';
+import { BackToKeys } from './refusals.js';
+import { ShownKey } from './shown-key.js';
+
+const PATH = `${KEYS_PATH}/new`;
+
+const PAGE = { title: 'Create a key', tab: 'keys' } as const;
+
+const parseNewKey = formParser({ ...ONCE_FIELD, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
+
+/** Adds the form that creates a key. Its answer shows the key. */
+export function addCreateKey(router: SettingsRouter, { db, site, beginChange }: SiteParts, guards: Guards): void {
+  router.get(PATH, guards.requireRecentSignIn, async (ctx) => {
+    const { active } = await readKeySummary(db, ctx.state.session.developerId);
+    const query = queryOf(ctx);
+    const values = { label: newLabelOf(query) ?? '', confirmed: '', ...expiryValues(query) };
+    const body =
+      active < MAX_ACTIVE_KEYS ? (
+        <NewKeyForm submission={{ values, errors: {} }} />
+      ) : (
+        <>
+          <NoRoom />
+          <BackToKeys />
+        </>
+      );
+    settingsPage(ctx, PAGE, body);
+  });
+
+  router.post(PATH, guards.requireRecentSignIn, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const { values, errors: wrong } = parseNewKey(ctx);
+    const formHash = hashOfForm(values.form);
+    const expiry = readExpiry(values);
+    const errors = 'error' in expiry ? { ...wrong, date: expiry.error } : wrong;
+    if ('error' in expiry || Object.keys(errors).length > 0) {
+      settingsPage(ctx, { ...PAGE, status: 422 }, <NewKeyForm submission={{ values, errors }} />);
+      return;
+    }
+    const duplicate = await findDuplicate(db, developerId, values, { formHash });
+    if (duplicate !== undefined) {
+      settingsPage(ctx, { ...PAGE, status: 409 }, <NewKeyForm submission={{ values, errors }} duplicate={duplicate} />);
+      return;
+    }
+    const { label } = values;
+    const details = { label: label === '' ? null : label, expires: expiry.expires ?? undefined, developerId };
+    const endChange = beginChange();
+    const created = await createKey(db, details, { kind: 'developer', developerId, formHash });
+    await endChange(false);
+    const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
+    settingsPage(ctx, { title: 'Key created', tab: 'keys', address: keyPath(created.prefix) }, body);
+  });
+}
+
+interface NewKeyFormProps {
+  readonly submission: Submission<'label' | 'confirmed' | 'lifetime' | 'date'>;
+  /** The prefix of the key that has the same label. */
+  readonly duplicate?: string | undefined;
+}
+
+function NewKeyForm({ submission, duplicate }: NewKeyFormProps): VNode {
+  const { values, errors } = submission;
+  return (
+    <>
+      <ErrorSummary
+        errors={[
+          { id: 'label', message: errors.label },
+          { id: 'date', message: errors.date },
+        ]}
+      />
+      {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
+      <FormOnce action={PATH}>
+        <LabelField submission={submission} duplicate={duplicate} />
+        <ExpiryFields submission={submission} />
+        <FormActions label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} />
+      </FormOnce>
+    </>
+  );
+}

@@ -1,0 +1,98 @@
+import type { VNode } from 'preact';
+import type { KeyRecord } from '../../../keys/key-record.js';
+import { requireRollable, rollKey } from '../../../keys/roll-key.js';
+import { formatTime, Time } from '../../parts/content/values.js';
+import type { SiteParts } from '../../parts/context.js';
+import { formParser, incompleteForm } from '../../parts/forms/form.js';
+import { FormActions } from '../../parts/forms/form-field.js';
+import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
+import { keyPath, KeyReference } from '../../parts/keys/key-name.js';
+import { LastUse } from '../../parts/keys/revoke-form.js';
+import { queryOf } from '../../parts/web/page-address.js';
+import type { Guards, SettingsRouter } from '../guards.js';
+import { settingsPage } from '../settings-page.js';
+import { formPage, KEY_PATH, prefixOf, recordOf } from './one-key.js';
+import { ShownKey } from './shown-key.js';
+
+/** How long a rolled key stays active, by the value of its option. */
+const OVERLAPS = [
+  { value: 'now', label: 'Not at all: end it now', seconds: 0 },
+  { value: '1h', label: '1 hour', seconds: 3_600 },
+  { value: '24h', label: '24 hours', seconds: 86_400 },
+  { value: '7d', label: '7 days', seconds: 604_800 },
+] as const;
+
+const PROPOSED_OVERLAP = '24h';
+
+const parseRoll = formParser({
+  ...ONCE_FIELD,
+  overlap: { schema: { enum: OVERLAPS.map(({ value }) => value) } },
+});
+
+/** Adds the form that rolls a key. Its answer shows the new key. */
+export function addRollKey(router: SettingsRouter, { db, site, beginChange }: SiteParts, guards: Guards): void {
+  const { requireRecentSignIn } = guards;
+
+  router.get(`${KEY_PATH}/roll`, requireRecentSignIn, async (ctx) => {
+    const record = await recordOf(ctx, db);
+    requireRollable(record);
+    const form = <RollForm record={record} overlap={queryOf(ctx).get('overlap')} />;
+    formPage(ctx, record, `Roll ${record.prefix}`, form);
+  });
+
+  router.post(`${KEY_PATH}/roll`, requireRecentSignIn, async (ctx) => {
+    const { developerId } = ctx.state.session;
+    const { form, overlap } = parseRoll(ctx).values;
+    const { seconds } = OVERLAPS.find(({ value }) => value === overlap) ?? incompleteForm();
+    const by = { kind: 'developer', developerId, formHash: hashOfForm(form) } as const;
+    const endChange = beginChange();
+    const { successor, predecessor } = await rollKey(db, prefixOf(ctx), seconds, by);
+    const propagation = await endChange(true);
+    const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />;
+    settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
+  });
+}
+
+interface RollFormProps {
+  readonly record: KeyRecord;
+  /** The option that is chosen, if there is such an option. */
+  readonly overlap: string | null;
+}
+
+/** The form names when the new key expires, and the overlaps that the old key does not live to see. */
+function RollForm({ record, overlap }: RollFormProps): VNode {
+  const { prefix, createdAt, expiresAt } = record;
+  const chosen = OVERLAPS.some(({ value }) => value === overlap) ? overlap : PROPOSED_OVERLAP;
+  return (
+    <>
+      <p>
+        Rolling replaces <KeyReference {...record} /> with a new key that has the same label and plan.{' '}
+        {expiresAt === null ? (
+          'Like the old key, the new key does not expire.'
+        ) : (
+          <>
+            The new key gets the full lifetime of the old one: it expires on{' '}
+            <Time at={new Date(Date.now() + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString()} />.
+          </>
+        )}{' '}
+        <LastUse record={record} />
+      </p>
+      <FormOnce action={`${keyPath(prefix)}/roll`}>
+        <fieldset class="field">
+          <legend>Keep the old key for</legend>
+          <div>
+            {OVERLAPS.map(({ value, label, seconds }) => (
+              <label key={value} class="checkbox">
+                <input type="radio" name="overlap" value={value} checked={value === chosen} /> {label}
+                {expiresAt !== null &&
+                  Date.parse(expiresAt) < Date.now() + seconds * 1_000 &&
+                  ` (the key expires sooner, on ${formatTime(expiresAt)})`}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <FormActions label="Roll key" cancel={keyPath(prefix)} />
+      </FormOnce>
+    </>
+  );
+}
