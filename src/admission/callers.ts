@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { KeyHash } from '../keys/api-key.js';
-import { isActiveAt } from '../keys/key-record.js';
+import { IS_ACTIVE } from '../keys/key-record.js';
 import type { Plan } from '../limits/plans.js';
 import { batchLoader } from '../platform/async/batch-loader.js';
 import { Semaphore } from '../platform/async/semaphore.js';
@@ -47,7 +47,7 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
      join developers d on d.id = k.developer_id
      join plans p on p.id = k.plan_id
     where k.hash = any($1)
-      and ${isActiveAt('clock_timestamp()')}
+      and ${IS_ACTIVE}
       and d.suspended_at is null`,
 );
 

@@ -28,12 +28,11 @@ export interface Successor {
   readonly isRolled: boolean;
 }
 
-/** The condition that a row of `api_keys` is an active key. @param clock - `now()` is the start of the transaction */
-export function isActiveAt(clock: 'now()' | 'clock_timestamp()'): string {
-  return `revoked_at is null and (expires_at is null or expires_at > ${clock})`;
-}
-
-export const IS_ACTIVE = isActiveAt('now()');
+/**
+ * The condition that a row of `api_keys` is an active key. Not by now(), the start of the transaction: a change may have
+ * waited for another one past the end of the key.
+ */
+export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
 
 /** In the subquery, columns without a table belong to the successor. */
 const SUCCESSOR = `(
@@ -52,7 +51,6 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   expiresAt: 'api_keys.expires_at',
   successor: SUCCESSOR,
   revokedAt: 'api_keys.revoked_at',
-  // Not now(), the start of the transaction: a change may have waited for another one past the end of the key.
   isExpired: 'coalesce(api_keys.expires_at <= clock_timestamp(), false)',
   isSuspended: '(select suspended_at is not null from developers where developers.id = api_keys.developer_id)',
 };

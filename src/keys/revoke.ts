@@ -49,17 +49,19 @@ export async function revokeFoundKeys(
   const columns = hashes.map((hash) => toColumn(hash).hash);
   const found = await db('api_keys')
     .whereIn('hash', columns)
-    .select<{ id: string; hash: Buffer; revoked_at: unknown }[]>('id', 'hash', 'revoked_at');
+    .select<{ id: number; hash: Buffer; revoked_at: unknown }[]>('id', 'hash', 'revoked_at');
   const ids = found.filter(({ revoked_at: revokedAt }) => revokedAt === null).map(({ id }) => id);
-  if (ids.length > 0) {
-    await changeKeys(db, { kind: 'finder' }, async (transaction) => {
-      const keys = transaction('api_keys').whereIn('id', ids).whereNull('revoked_at');
-      // In the order in which servers lock keys to write their last use; any other could deadlock with them.
-      await keys.clone().orderBy('id').forNoKeyUpdate().select('id');
-      await keys.update({ revoked_at: transaction.raw('now()') });
-    });
-  }
-  return { known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)), isChanged: ids.length > 0 };
+  const revoked =
+    ids.length === 0 ? 0 : await changeKeys(db, { kind: 'finder' }, (transaction) => revokeEach(transaction, ids));
+  return { known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)), isChanged: revoked > 0 };
+}
+
+/** @returns how many were still not revoked: another finder may have been quicker */
+async function revokeEach(transaction: Knex, ids: readonly number[]): Promise<number> {
+  const keys = transaction('api_keys').whereIn('id', ids).whereNull('revoked_at');
+  // In the order in which servers lock keys to write their last use; any other could deadlock with them.
+  await keys.clone().orderBy('id').forNoKeyUpdate().select('id');
+  return keys.update({ revoked_at: transaction.raw('now()') });
 }
 
 function toColumn(hash: KeyHash): { hash: Buffer } {

@@ -26,6 +26,7 @@ import { rollKey, type RolledKey } from '../../src/keys/roll-key.js';
 import { eventually } from '../support/eventually.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
@@ -175,6 +176,22 @@ describe('keys', () => {
       assert.deepEqual(await findKeyOf(world.db, developerId, old.prefix), predecessor);
       assert.equal(stateOf(await revokeKey(world.db, old.prefix)).kind, 'revoked');
       assert.deepEqual(await areActive(old, successor), [false, true]);
+    });
+
+    it('a record has its key and the successor by one clock, also in a transaction that began before they expired', async () => {
+      const old = await newKey();
+      const { successor } = await rollKey(world.db, old.prefix, 60);
+      await world.db.transaction(async (waiting) => {
+        await waiting.raw('select');
+        for (const { prefix } of [old, successor]) {
+          await world
+            .db('api_keys')
+            .where({ prefix })
+            .update({ expires_at: world.db.raw('clock_timestamp()') });
+        }
+        const record = await findKeyOf(waiting, developerId, old.prefix);
+        assert.deepEqual([record?.isExpired, record?.successor?.isActive], [true, false]);
+      });
     });
 
     it('an overlap never prolongs a key, and its successor lives as long as the key was made to live', async () => {
@@ -379,5 +396,16 @@ describe('keys', () => {
     assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, isChanged: true });
     assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, isChanged: false });
     assert.deepEqual(await areActive(found, other), [false, true]);
+  });
+
+  it('of two who find a key at once, one changes it', async () => {
+    const hashes = [hashOf((await newKey()).key)];
+    const holder = await world.db.transaction();
+    await holder('api_keys').forNoKeyUpdate().select('id');
+    const finding = [1, 2].map(() => revokeFoundKeys(world.db, hashes));
+    await untilWaiting('both finders wait', world.db, 2);
+    await holder.commit();
+    const changes = (await Promise.all(finding)).map(({ isChanged }) => isChanged);
+    assert.deepEqual(changes.sort(), [false, true]);
   });
 });
