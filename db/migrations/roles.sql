@@ -4,6 +4,9 @@
 
 -- Nobody may call a function of the service without a grant: see migrations.ts. A trigger needs no such right to fire,
 -- but creating one does: with the right, a role could attach the function to a table of its own.
+--
+-- A dump's revocation from public fails with its grant to a role that the restoring server lacks, so it is repeated.
+revoke execute on function public.catalog_quiet_clock(), public.events_remove_old() from public;
 grant execute on function public.catalog_quiet_clock() to pg_read_all_data;
 grant execute on function public.catalog_lock_writers() to pg_write_all_data;
 

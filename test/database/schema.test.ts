@@ -62,12 +62,15 @@ describe('the database schema', () => {
       const owner = connectTo(url.href, { poolSize: 2 });
       assert.ok((await migrate(owner)).length > 0);
       await withClient(server.url, (client) => client.query('create role catalog_server; create role catalog_writer'));
+      // As a restore leaves it on a server without the roles.
+      await owner.raw('grant execute on function events_remove_old() to public');
       assert.deepEqual(await migrate(owner), []);
       const { rows } = await owner.raw<{ rows: unknown[] }>(
         `select has_table_privilege('catalog_server', 'api_keys', 'select') as reads_keys,
-                has_table_privilege('catalog_writer', 'titles', 'insert') as writes_titles`,
+                has_table_privilege('catalog_writer', 'titles', 'insert') as writes_titles,
+                has_function_privilege('pg_monitor', 'events_remove_old()', 'execute') as anyone_removes`,
       );
-      assert.deepEqual(rows, [{ reads_keys: true, writes_titles: true }]);
+      assert.deepEqual(rows, [{ reads_keys: true, writes_titles: true, anyone_removes: false }]);
       await owner.destroy();
     } finally {
       await server.stop();
