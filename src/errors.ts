@@ -63,15 +63,41 @@ export class Problem extends Error {
   }
 }
 
-/** A mistake of the operator, such as a bad setting or an unreadable file. The program prints its message alone. */
+interface OperatorErrorExtras {
+  /** What to do about it on the command line, in sentences. It names a command as `catalog …`. */
+  readonly advice?: string | undefined;
+  /** `not_found`: what the operator named does not exist, which a page answers with 404. */
+  readonly kind?: 'not_found' | undefined;
+  /** The cause, only for the log. */
+  readonly cause?: unknown;
+}
+
+/**
+ * A mistake of the operator, such as a bad setting or an unreadable file, in whole sentences. The command line prints
+ * message and advice alone; a page prints the message and a next step of its own.
+ */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
+  readonly advice: string | undefined;
+  readonly kind: 'not_found' | undefined;
+
+  constructor(message: string, { advice, kind, cause }: OperatorErrorExtras = {}) {
+    super(message, { cause });
+    this.advice = advice;
+    this.kind = kind;
+  }
 }
 
 /** Options or arguments of a command that do not fit together. */
 export class UsageError extends OperatorError {}
 
+/** @returns an error as the command line prints it */
+export function withAdvice({ message, advice }: Pick<OperatorError, 'message' | 'advice'>): string {
+  return advice === undefined ? message : `${message} ${advice}`;
+}
+
 /** The error of a command that names a developer or a plan that does not exist. Texts are quoted, numbers are not. */
 export function notFoundError(what: 'developer' | 'plan', id: number | string): OperatorError {
-  return new OperatorError(`There is no ${what} ${JSON.stringify(id)}. "catalog ${what}s list" shows them all.`);
+  const advice = `"catalog ${what}s list" shows them all.`;
+  return new OperatorError(`There is no ${what} ${JSON.stringify(id)}.`, { advice, kind: 'not_found' });
 }

@@ -69,9 +69,10 @@ export async function unlinkIdentity(db: Knex, developerId: number, identity: Id
   return db.transaction(async (transaction) => {
     const removed = await transaction('identities').where({ issuer, subject, developer_id: developerId }).delete();
     if (removed === 0) {
-      throw new OperatorError(
-        `Developer ${developerId} has no such identity. "catalog developers identities ${developerId}" lists them.`,
-      );
+      throw new OperatorError(`Developer ${developerId} has no such identity.`, {
+        advice: `"catalog developers identities ${developerId}" lists them.`,
+        kind: 'not_found',
+      });
     }
     return endAllSessions(transaction, developerId, 'operator');
   });

@@ -149,9 +149,10 @@ export async function revokePasskey(db: Knex, developerId: number, id: number): 
   return db.transaction(async (transaction) => {
     // The passkey comes first: this waits for a sign-in that uses it, whose session then ends too.
     if (await deletePasskey(transaction, developerId, id)) return endAllSessions(transaction, developerId, 'operator');
-    throw new OperatorError(
-      `Developer ${developerId} has no passkey ${id}. "catalog developers passkeys ${developerId}" lists them.`,
-    );
+    throw new OperatorError(`Developer ${developerId} has no passkey ${id}.`, {
+      advice: `"catalog developers passkeys ${developerId}" lists them.`,
+      kind: 'not_found',
+    });
   });
 }
 

@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
 import { readVersion } from '../platform/process/package-root.js';
-import { OperatorError, UsageError } from '../errors.js';
+import { OperatorError, UsageError, withAdvice } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addExamples, HELP_WIDTH } from './output/help.js';
 
@@ -53,7 +53,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
   } catch (error) {
     // Commander has already written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-    stderr.write(`catalog: ${asStarted(await explain(error), command)}\n`);
+    stderr.write(`catalog: ${asStarted(await textOf(error), command)}\n`);
     return error instanceof UsageError ? EXIT_MISUSE : EXIT_FAILED;
   }
 }
@@ -64,10 +64,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
  * @param name - of the only command to load; undefined and unknown names load all of them
  */
 export async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
-  const { stdout, stderr, command: started } = context;
+  const { stdout, stderr, packageRoot, nodeVersion, command: started } = context;
   const program = new Command('catalog')
     .description('Operate the Catalog Lookup Service.')
-    .version(await describeVersion(context), '-V, --version', 'print the version')
+    .version(`catalog ${await readVersion(packageRoot)} (Node.js ${nodeVersion})`, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand('help [command]', 'print help for a command')
     .configureHelp({
@@ -89,7 +89,7 @@ export async function createProgram(name: string | undefined, context: CommandCo
             started,
           ),
         ),
-      outputError: (text, write) => write(`catalog: ${inFewerWords(text)}`),
+      outputError: (text, write) => write(`catalog: ${text}`),
     })
     // Otherwise `stats` takes the options of `stats verify`.
     .enablePositionalOptions()
@@ -120,47 +120,24 @@ function pointToHelp(command: Command, path = command.name()): void {
   for (const subcommand of command.commands) pointToHelp(subcommand, `${path} ${subcommand.name()}`);
 }
 
-/** Shortens commander's errors about values. */
-function inFewerWords(error: string): string {
-  return error
-    .replace(/^error: /, '')
-    .replace(/^command-argument value ('.*') is invalid for argument '(.*)'\. /s, 'invalid <$2> $1. ')
-    .replace(/^option '(?:-\w, )?(--[\w-]+) <.*?>' argument ('.*') is invalid\. /s, 'invalid $1 $2. ');
-}
-
-async function describeVersion({ packageRoot, nodeVersion }: CommandContext): Promise<string> {
-  return `catalog ${await readVersion(packageRoot)} (Node.js ${nodeVersion})`;
-}
-
 /** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */
 function asStarted(text: string, command: string): string {
   return text.replaceAll(CALL, `${command} `);
 }
 
-async function explain(error: unknown): Promise<string> {
-  if (error instanceof OperatorError || error instanceof ConfigError) return error.message;
-  const { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable } = await import('../platform/postgres/errors.js');
-  if (isRefusal(error)) {
-    const { code } = error;
-    // Knex puts the statement before PostgreSQL's message.
-    const message = error.message.replace(/^.* - /s, '');
-    if (code === INSUFFICIENT_PRIVILEGE) {
-      return `The role in DATABASE_URL may not do this: ${message}. Run the command as the owner of the tables.`;
-    }
-    return `The database rejected this: ${message} (SQLSTATE ${code})`;
+/** @returns what the operator is told about an error; the stack where only a developer can help */
+async function textOf(error: unknown): Promise<string> {
+  if (error instanceof OperatorError) return withAdvice(error);
+  if (error instanceof ConfigError) return error.message;
+  const { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sentMessage, sqlState } =
+    await import('../platform/postgres/errors.js');
+  const state = sqlState(error);
+  if (state === INSUFFICIENT_PRIVILEGE) {
+    return `The role in DATABASE_URL may not do this: ${sentMessage(error)}. Run the command as the owner of the tables.`;
   }
+  if (state !== '') return `The database rejected this: ${sentMessage(error)} (SQLSTATE ${state})`;
   if (isDatabaseUnavailable(error)) {
     return `The database cannot be reached (${(error as Error).message}). Check DATABASE_URL and that PostgreSQL is running.`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-/** PostgreSQL's own errors have a code of five characters, such as for a missing privilege or a refused lock. */
-function isRefusal(error: unknown): error is Error & { code: string } {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    typeof error.code === 'string' &&
-    /^(?=.*\d)[0-9A-Z]{5}$/.test(error.code)
-  );
 }

@@ -46,9 +46,9 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   try {
     const newest = (await readPublished(folder))?.newest;
     if (newest !== undefined && newest.base_url !== baseUrl) {
-      throw new OperatorError(
-        `${folder} holds copies of ${printable(newest.base_url)}, not of ${baseUrl}. Use one folder for each service.`,
-      );
+      throw new OperatorError(`${folder} holds copies of ${printable(newest.base_url)}, not of ${baseUrl}.`, {
+        advice: 'Use one folder for each service.',
+      });
     }
     const newestTime = newest === undefined ? 0 : Date.parse(newest.created_at);
     // What a run that was killed has left.
@@ -96,7 +96,9 @@ async function removeMatching(folder: string, matches: (name: string) => boolean
 
 async function lockFolder(folder: string): Promise<PathLock> {
   const stats = await stat(folder).catch(() => undefined);
-  if (!stats?.isDirectory()) throw new OperatorError(`The folder ${folder} does not exist. Create it first.`);
+  if (!stats?.isDirectory()) {
+    throw new OperatorError(`The folder ${folder} does not exist.`, { advice: 'Create it first.' });
+  }
   return lockPath(folder, {
     lockfilePath: join(folder, LOCK_NAME),
     stale: STALE_AFTER_MS,

@@ -69,7 +69,8 @@ export function parseManifest(text: string): Manifest {
   const { version, created_at, base_url, position, files, signature } = document;
   if (version !== 1) {
     throw new OperatorError(
-      `The manifest has version ${printable(String(version), 20)}, and this program reads version 1. Upgrade this program.`,
+      `The manifest has version ${printable(String(version), 20)}, and this program reads version 1.`,
+      { advice: 'Upgrade this program.' },
     );
   }
   requireThat(isTime(created_at), 'created_at is not a time in UTC');

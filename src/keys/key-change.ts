@@ -45,21 +45,37 @@ export type RefusalReason =
   /** The form has already created a key. */
   | 'repeated';
 
-/** A change of a key is refused. The message is for operators; pages have their own text for each `reason`. */
+interface KeyRefusedExtras {
+  /** For operators. */
+  readonly advice?: string;
+  /** The prefix of the key that the form has created, or of a rolled key's successor. */
+  readonly otherPrefix?: string;
+}
+
+/** A change of a key is refused. The message is for operators; the settings have their own text for each `reason`. */
 export class KeyRefused extends OperatorError {
+  readonly otherPrefix: string | undefined;
+
   constructor(
     readonly reason: RefusalReason,
     message: string,
-    /** The prefix of the key that the form has created, or of a rolled key's successor. */
-    readonly otherPrefix?: string,
+    { advice, otherPrefix }: KeyRefusedExtras = {},
   ) {
-    super(message);
+    super(message, { advice, kind: reason === 'unknown' ? 'not_found' : undefined });
+    this.otherPrefix = otherPrefix;
   }
 }
 
 /** @returns the error for a prefix that no key has */
 export function unknownPrefix(prefix: string): KeyRefused {
-  return new KeyRefused('unknown', `No key has the prefix "${prefix}". "catalog keys list" shows all keys.`);
+  return new KeyRefused('unknown', `No key has the prefix "${prefix}".`, {
+    advice: '"catalog keys list" shows all keys.',
+  });
+}
+
+/** @returns the advice for a key that cannot be changed any more */
+export function createAnother({ developerId, planId }: Pick<KeyRecord, 'developerId' | 'planId'>): string {
+  return `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
 }
 
 /**
@@ -127,7 +143,9 @@ export async function requireRoom(
     { developerId, formHash, areRolled: added === 'rolled' },
   );
   const { made = null, today = 0, active = 0 } = rows[0] ?? {};
-  if (made !== null) throw new KeyRefused('repeated', `The form has already created the key ${made}.`, made);
+  if (made !== null) {
+    throw new KeyRefused('repeated', `The form has already created the key ${made}.`, { otherPrefix: made });
+  }
   if (today >= MAX_KEYS_PER_DAY) {
     throw new KeyRefused('too_many_today', `Developer ${developerId} has created ${today} keys within 24 hours.`);
   }

@@ -30,7 +30,9 @@ export async function revokeKey(
     if (record !== undefined) return { ...record, wasRevoked: true };
     throw typeof which === 'string'
       ? unknownPrefix(which)
-      : new KeyRefused('unknown', 'This is not a key of this service. Check that you copied all of it.');
+      : new KeyRefused('unknown', 'This is not a key of this service.', {
+          advice: 'Check that you copied all of it.',
+        });
   });
 }
 

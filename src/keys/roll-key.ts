@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { changeKeys, KeyRefused, lockKey, OPERATOR, requireRoom, type KeyActor } from './key-change.js';
+import { changeKeys, createAnother, KeyRefused, lockKey, OPERATOR, requireRoom, type KeyActor } from './key-change.js';
 import { keyFields, stateOf, type KeyRecord } from './key-record.js';
 import { insertKey, type CreatedKey } from './keys.js';
 
@@ -51,25 +51,21 @@ export async function rollKey(
 
 /** @throws KeyRefused when the key is revoked, expired or already rolled */
 export function requireRollable(record: KeyRecord): void {
-  const { prefix, developerId, planId, successor } = record;
+  const { prefix, successor } = record;
   const { kind } = stateOf(record);
-  const instead = `Create a new one: "catalog keys create --developer ${developerId} --plan ${planId}".`;
-  if (kind === 'revoked') {
-    throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled. ${instead}`);
-  }
+  const advice = createAnother(record);
+  if (kind === 'revoked') throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled.`, { advice });
   // Rolling without an overlap ends a key, which has not expired by itself then.
   if (successor?.isActive === true) {
-    const message = `Key ${prefix} has already been replaced by ${successor.prefix}. Roll that key instead.`;
-    throw new KeyRefused('rolled', message, successor.prefix);
+    throw new KeyRefused('rolled', `Key ${prefix} has already been replaced by ${successor.prefix}.`, {
+      advice: 'Roll that key instead.',
+      otherPrefix: successor.prefix,
+    });
   }
   if (successor !== null) {
-    throw new KeyRefused(
-      'not_replaced',
-      `Key ${prefix} was replaced by ${successor.prefix}, which is no longer active. ${instead}`,
-      successor.prefix,
-    );
+    const message = `Key ${prefix} was replaced by ${successor.prefix}, which is no longer active.`;
+    throw new KeyRefused('not_replaced', message, { advice, otherPrefix: successor.prefix });
   }
-  if (kind === 'expired') {
-    throw new KeyRefused('expired', `Key ${prefix} has expired and cannot be rolled. ${instead}`);
-  }
+  if (kind === 'expired')
+    throw new KeyRefused('expired', `Key ${prefix} has expired and cannot be rolled.`, { advice });
 }

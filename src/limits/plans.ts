@@ -46,9 +46,10 @@ export async function setPlan(
     const existing = await transaction('plans').select<Plan[]>(PLAN_COLUMNS).where({ id }).forUpdate().first();
     const plan = { ...existing, ...changes, id };
     if (!isComplete(plan)) {
-      throw new OperatorError(
-        `There is no plan "${id}" yet: to add it, use --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.`,
-      );
+      throw new OperatorError(`There is no plan "${id}" yet.`, {
+        advice: 'To add it, use --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.',
+        kind: 'not_found',
+      });
     }
     const row = {
       id,

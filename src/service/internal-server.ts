@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { announceIn, beginChange } from '../admission/invalidate-callers.js';
 import type { Config } from '../config/settings.js';
 import type { Listener } from '../http/connection/server.js';
-import { OperatorError } from '../errors.js';
+import { OperatorError, withAdvice } from '../errors.js';
 import { serveMetrics } from '../http/telemetry/metrics-server.js';
 import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
@@ -65,7 +65,7 @@ export async function openInternalServer(
     return server.url;
   } catch (error) {
     if (address.isRequired || !(error instanceof OperatorError)) throw error;
-    log.warn(`metrics are not served (METRICS_ADDRESS=off prevents this warning): ${error.message}`);
+    log.warn(`metrics are not served (METRICS_ADDRESS=off prevents this warning): ${withAdvice(error)}`);
     return undefined;
   }
 }

@@ -10,25 +10,31 @@ import { testWorld } from '../support/world.js';
 
 /** Wrong arguments, and what is wrong with them. */
 const MISUSE: readonly (readonly [string[], RegExp])[] = [
-  [['nonsense'], /^catalog: unknown command 'nonsense'\nRun "catalog --help" for usage\.\n$/],
+  [['nonsense'], /^catalog: error: unknown command 'nonsense'\nRun "catalog --help" for usage\.\n$/],
   [
     ['keys', 'set-label', 'svc_aaaaaaaa'],
-    /^catalog: missing required argument 'label'\nRun "catalog keys set-label --help" for usage\.\n$/,
+    /^catalog: error: missing required argument 'label'\nRun "catalog keys set-label --help" for usage\.\n$/,
   ],
-  [['developers', 'identities', 'x y'], /^catalog: invalid <id> 'x y'\. Use a whole number of 1 or more\.$/m],
+  [
+    ['developers', 'identities', 'x y'],
+    /^catalog: error: command-argument value 'x y' is invalid for argument 'id'\. Use a whole number of 1 or more\.$/m,
+  ],
   [
     ['events', '--limit', '3000000000'],
-    /^catalog: invalid --limit '3000000000'\. Use a whole number from 1 to 2147483647\.$/m,
+    /^catalog: error: option '--limit <number>' argument '3000000000' is invalid\. Use a whole number from 1 to 2147483647\.$/m,
   ],
-  [['events', '--limit', '0'], /^catalog: invalid --limit '0'\. Use a whole number of 1 or more\.$/m],
+  [
+    ['events', '--limit', '0'],
+    /^catalog: error: option '--limit <number>' argument '0' is invalid\. Use a whole number of 1 or more\.$/m,
+  ],
   [
     ['import', 'x.csv', '--kind', 'film'],
-    /^catalog: invalid --kind 'film'\. Allowed choices are titles, people, collections\.$/m,
+    /^catalog: error: option '--kind <kind>' argument 'film' is invalid\. Allowed choices are titles, people, collections\.$/m,
   ],
-  [['stat'], /^catalog: unknown command 'stat'\n\(Did you mean stats\?\)$/m],
-  [['keys', 'rol'], /^catalog: unknown command 'rol'\n\(Did you mean roll\?\)$/m],
-  [['keys', 'list', '--jsn'], /^catalog: unknown option '--jsn'\n\(Did you mean --json\?\)$/m],
-  [['stats', 'verfy'], /^catalog: unknown command 'verfy'$/m],
+  [['stat'], /^catalog: error: unknown command 'stat'\n\(Did you mean stats\?\)$/m],
+  [['keys', 'rol'], /^catalog: error: unknown command 'rol'\n\(Did you mean roll\?\)$/m],
+  [['keys', 'list', '--jsn'], /^catalog: error: unknown option '--jsn'\n\(Did you mean --json\?\)$/m],
+  [['stats', 'verfy'], /^catalog: error: unknown command 'verfy'$/m],
   [['plans', 'set'], /missing required argument 'plan'/],
   [['plans', 'set', 'Not A Plan'], /1 to 32 characters of a-z/],
   [['plans', 'set', 'free', '--per-minute', '0'], /whole number of 1 or more/],
@@ -88,7 +94,7 @@ describe('the command line', () => {
     for (const words of [['nope'], ['keys', 'nope'], ['keys', 'create', 'nope']]) {
       const { code, stdout, stderr } = await catalog('help', ...words);
       assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, new RegExp(`^catalog: unknown command '${words.join(' ')}'$`, 'm'));
+      assert.match(stderr, new RegExp(`^catalog: error: unknown command '${words.join(' ')}'$`, 'm'));
     }
   });
 
@@ -172,7 +178,7 @@ describe('the command line', () => {
       }
       const { code, stderr } = await restart('y\n', false);
       assert.equal(code, 2);
-      assert.match(stderr, /^catalog: required option '--yes' not specified/);
+      assert.match(stderr, /^catalog: error: required option '--yes' not specified/);
       assert.equal(await feedStart(), before);
       assert.equal((await restart('y\n')).code, 0);
       assert.notEqual(await feedStart(), before);

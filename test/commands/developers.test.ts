@@ -406,7 +406,7 @@ describe('the commands for developers, keys and sign-in', () => {
     await assertFails(
       `developers link ${id} --issuer id.example --subject abc`,
       2,
-      /^catalog: invalid --issuer 'id\.example'\. It must be the https:\/\/ URL of your provider/,
+      /^catalog: error: option '--issuer <url>' argument 'id\.example' is invalid\. It must be the https:\/\/ URL of your provider/,
     );
     assert.deepEqual(await json(`developers link ${options}`), { developer_id: id, ...identity });
     assert.match(

@@ -73,7 +73,8 @@ describe('the places of the embedded PostgreSQL', () => {
     for (const dataDir of [join(file, 'data'), file, withoutData]) {
       await assert.rejects(openEmbeddedPostgres({ packageRoot: file, dataDir }), {
         name: 'OperatorError',
-        message: new RegExp(`^The embedded PostgreSQL cannot run in ${dataDir}: .+ Set DATA_DIR to another directory`),
+        message: new RegExp(`^The embedded PostgreSQL cannot run in ${dataDir}: .+`),
+        advice: /^Set DATA_DIR to another directory/,
       });
     }
   });

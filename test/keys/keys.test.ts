@@ -33,7 +33,12 @@ const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 const DAY_SECONDS = 86_400;
 
 /** The error of a change that is refused. */
-const refused = (reason: KeyRefused['reason'], message = /./) => ({ name: 'OperatorError', reason, message });
+const refused = (reason: KeyRefused['reason'], message = /./, advice?: RegExp) => ({
+  name: 'OperatorError',
+  reason,
+  message,
+  ...(advice && { advice }),
+});
 
 describe('keys', () => {
   const world = testWorld();
@@ -211,7 +216,8 @@ describe('keys', () => {
       const { successor } = await rollKey(first, old.prefix, 60);
       const second = assert.rejects(rollKey(db, old.prefix, 60), {
         reason: 'rolled',
-        message: `Key ${old.prefix} has already been replaced by ${successor.prefix}. Roll that key instead.`,
+        message: `Key ${old.prefix} has already been replaced by ${successor.prefix}.`,
+        advice: 'Roll that key instead.',
       });
       try {
         await eventually('the second waits for the first', async () => {
@@ -246,7 +252,7 @@ describe('keys', () => {
       });
       await assert.rejects(
         rollKey(db, first.prefix, 60),
-        refused('not_replaced', /was replaced by svc_\w{8}, which is no longer active\. Create a new one/),
+        refused('not_replaced', /was replaced by svc_\w{8}, which is no longer active\.$/, /^Create a new one/),
       );
       assert.equal((await findPredecessor(db, second.prefix))?.prefix, first.prefix);
       assert.equal((await findPredecessor(db, third.prefix))?.prefix, second.prefix);
@@ -257,9 +263,10 @@ describe('keys', () => {
       const [revoked, expired] = [await newKey(), await newKey()];
       await revokeKey(world.db, revoked.prefix);
       await expireIn(world.db, expired.prefix, 0);
-      const instead = /cannot be rolled\. Create a new one: "catalog keys create --developer \d+ --plan pro"\./;
-      await assert.rejects(rollKey(world.db, revoked.prefix, 60), refused('revoked', instead));
-      await assert.rejects(rollKey(world.db, expired.prefix, 60), refused('expired', instead));
+      const refusal = /cannot be rolled\.$/;
+      const advice = /^Create a new one: "catalog keys create --developer \d+ --plan pro"\.$/;
+      await assert.rejects(rollKey(world.db, revoked.prefix, 60), refused('revoked', refusal, advice));
+      await assert.rejects(rollKey(world.db, expired.prefix, 60), refused('expired', refusal, advice));
       await assert.rejects(rollKey(world.db, 'svc_00000000', 60), refused('unknown'));
     });
 

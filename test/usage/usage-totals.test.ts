@@ -155,9 +155,12 @@ describe('the usage of all developers', () => {
 
   it('"usage" with days out of range, or in two formats, is misuse', async () => {
     for (const [args, message] of [
-      [['--days', '36'], /^catalog: invalid --days '36'\. Usage is kept for 35 days\./],
-      [['--days', '0'], /^catalog: invalid --days '0'\./],
-      [['--csv', '--json'], /^catalog: option '--csv' cannot be used with option '--json'/],
+      [
+        ['--days', '36'],
+        /^catalog: error: option '--days <number>' argument '36' is invalid\. Usage is kept for 35 days\./,
+      ],
+      [['--days', '0'], /^catalog: error: option '--days <number>' argument '0' is invalid\./],
+      [['--csv', '--json'], /^catalog: error: option '--csv' cannot be used with option '--json'/],
     ] as const) {
       const { code, stdout, stderr } = await runCommand(['usage', ...args], { DATABASE_URL: world.url });
       assert.deepEqual([code, stdout], [2, '']);

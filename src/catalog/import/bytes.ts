@@ -6,15 +6,15 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** How files begin that look like CSV to their users: the bytes, what the file is, and where the bytes are. */
-const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, at?: number])[] = [
-  [Buffer.from([0xff, 0xfe]), 'UTF-16 text; convert it to UTF-8'],
-  [Buffer.from([0xfe, 0xff]), 'UTF-16 text; convert it to UTF-8'],
-  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet; unpack it, or save it as CSV'],
-  [Buffer.from('ustar'), 'a tar archive; unpack it, and import the file in it', 257],
-  [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), 'compressed with zstd. Decompress it first, with "zstd -dc"'],
-  [Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), 'compressed with xz. Decompress it first, with "xz -dc"'],
-  [Buffer.from('BZh91AY&SY'), 'compressed with bzip2. Decompress it first, with "bzip2 -dc"'],
+/** How files begin that look like CSV to their users: the bytes, what the file is, what to do, and where the bytes are. */
+const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, advice: string, at?: number])[] = [
+  [Buffer.from([0xff, 0xfe]), 'UTF-16 text', 'Convert it to UTF-8.'],
+  [Buffer.from([0xfe, 0xff]), 'UTF-16 text', 'Convert it to UTF-8.'],
+  [Buffer.from('PK\x03\x04'), 'a ZIP archive or a spreadsheet', 'Unpack it, or save it as CSV.'],
+  [Buffer.from('ustar'), 'a tar archive', 'Unpack it, and import the file in it.', 257],
+  [Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), 'compressed with zstd', 'Decompress it first, with "zstd -dc".'],
+  [Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), 'compressed with xz', 'Decompress it first, with "xz -dc".'],
+  [Buffer.from('BZh91AY&SY'), 'compressed with bzip2', 'Decompress it first, with "bzip2 -dc".'],
 ];
 
 /**
@@ -26,8 +26,8 @@ const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, at?: number])
 export async function* readText(source: Readable, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const raw = await readAhead(sourceChunks(source, onBytes));
   const text = startsWith(raw.head, GZIP) ? await readAhead(gunzip(raw.all)) : raw;
-  for (const [mark, what, at] of UNSUPPORTED) {
-    if (startsWith(text.head.subarray(at), mark)) throw new OperatorError(`The file is ${what}.`);
+  for (const [mark, what, advice, at] of UNSUPPORTED) {
+    if (startsWith(text.head.subarray(at), mark)) throw new OperatorError(`The file is ${what}.`, { advice });
   }
   let skip = startsWith(text.head, UTF8_BOM) ? UTF8_BOM.length : 0;
   for await (const chunk of text.all) {

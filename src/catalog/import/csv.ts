@@ -194,9 +194,14 @@ export class CsvReader implements RowReader {
       return this.#unescape(name).trim();
     });
     const [, other] = found.length === 1 && this.#isCsv ? (/([;\t])/.exec(found[0] ?? '') ?? []) : [];
-    if (other === ';')
-      throw new OperatorError('The header is separated by semicolons. Save the file with commas, as CSV.');
-    if (other === '\t') throw new OperatorError('The header is separated by tabs: add --format tsv.');
+    if (other === ';') {
+      throw new OperatorError('The header is separated by semicolons.', {
+        advice: 'Save the file with commas, as CSV.',
+      });
+    }
+    if (other === '\t') {
+      throw new OperatorError('The header is separated by tabs.', { advice: 'Add --format tsv.' });
+    }
     this.#places = locateColumns(this.#columns, found);
     this.#headerLength = found.length;
   }

@@ -113,11 +113,14 @@ function countMerged({ created, updated, unchanged }: Merged): number {
 
 function interrupted(rows: Rows, merged: Merged, cause: unknown): OperatorError {
   const done = countMerged(merged);
-  const message =
-    done === 0
-      ? `Interrupted after reading ${countOf(rows.rows, 'row')}. Nothing was written.`
-      : `Interrupted after writing ${formatCount(done)} of ${formatCount(rows.staged)} rows: ` +
-        `${formatCount(merged.created)} created, ${formatCount(merged.updated)} updated, ` +
-        `${formatCount(merged.unchanged)} unchanged. Run the import again to complete it.`;
-  return new OperatorError(message, { cause });
+  if (done === 0) {
+    const message = `Interrupted after reading ${countOf(rows.rows, 'row')}. Nothing was written.`;
+    return new OperatorError(message, { cause });
+  }
+  return new OperatorError(
+    `Interrupted after writing ${formatCount(done)} of ${formatCount(rows.staged)} rows: ` +
+      `${formatCount(merged.created)} created, ${formatCount(merged.updated)} updated, ` +
+      `${formatCount(merged.unchanged)} unchanged.`,
+    { advice: 'Run the import again to complete it.', cause },
+  );
 }

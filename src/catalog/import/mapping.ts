@@ -104,7 +104,9 @@ export function locateColumns(columns: readonly MappedColumn[], header: readonly
   return columns.map((column) => {
     const place = header.indexOf(column.theirs);
     if (place >= 0 && header.includes(column.theirs, place + 1)) {
-      throw new OperatorError(`The header has the column ${quote(column.theirs)} twice. Rename one of them.`);
+      throw new OperatorError(`The header has the column ${quote(column.theirs)} twice.`, {
+        advice: 'Rename one of them.',
+      });
     }
     return place;
   });
@@ -115,9 +117,9 @@ export function missingColumns(missing: readonly MappedColumn[], found: readonly
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
   const wanted = missing.map(({ name, theirs }) => (theirs === name ? name : `${quote(theirs)}, given for ${name}`));
   const options = missing.map(({ name }) => `--column ${name}=THEIRS`).join(' ');
-  return new OperatorError(
-    `The file has no column ${wanted.join(' or ')}. Its columns: ${list}. Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}.`,
-  );
+  return new OperatorError(`The file has no column ${wanted.join(' or ')}. Its columns: ${list}.`, {
+    advice: `Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}.`,
+  });
 }
 
 function names(columns: readonly Column[]): string {

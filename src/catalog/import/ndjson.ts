@@ -39,7 +39,9 @@ export class NdjsonReader implements RowReader {
     if (this.#isBeginning && text.trim() !== '') {
       this.#isBeginning = false;
       if (text.trimStart().startsWith('[')) {
-        throw new OperatorError("The file is a JSON array. Write its elements on a line each, with jq -c '.[]' FILE");
+        throw new OperatorError('The file is a JSON array.', {
+          advice: "Write its elements on a line each, with jq -c '.[]' FILE",
+        });
       }
     }
     let at = 0;

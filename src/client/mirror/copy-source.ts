@@ -1,7 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../../copies/manifest.js';
 import { requireSignature } from '../../copies/signature.js';
-import { OperatorError } from '../../errors.js';
+import { OperatorError, withAdvice } from '../../errors.js';
 import { authorize, failureOf, unreachable } from '../client.js';
 import { parseRetryAfter, Retries, retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
 import { printable } from '../../platform/text/plain-text.js';
@@ -180,7 +180,7 @@ function usable<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
-    throw new CopyUnusable((error as Error).message);
+    throw new CopyUnusable(withAdvice(error as OperatorError));
   }
 }
 

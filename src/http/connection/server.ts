@@ -113,7 +113,7 @@ export async function listen(server: Server, host: string, port: number, setting
     // The listener stays, since a later failure to accept a connection would otherwise end the process.
     server.on('error', (error: NodeJS.ErrnoException) => {
       const address = setting === undefined ? `HOST ${host}, PORT ${port}` : `${setting} ${authority(host, port)}`;
-      reject(new OperatorError(`Cannot listen on ${address}: ${explain(error, setting)}`));
+      reject(cannotListen(address, error, setting));
     });
     server.listen(port, host, resolve);
   });
@@ -153,16 +153,18 @@ export async function close(server: Server, graceMs: number, idleMs = 0): Promis
   clearTimeout(cut);
 }
 
-function explain(error: NodeJS.ErrnoException, setting?: string): string {
+function cannotListen(address: string, error: NodeJS.ErrnoException, setting?: string): OperatorError {
+  const because = (reason: string, advice?: string): OperatorError =>
+    new OperatorError(`Cannot listen on ${address}: ${reason}.`, { advice, cause: error });
   switch (error.code) {
     case 'EADDRINUSE':
-      return `the port is in use. Stop what uses it, or set ${setting ?? 'PORT'} to another one.`;
+      return because('the port is in use', `Stop what uses it, or set ${setting ?? 'PORT'} to another one.`);
     case 'EACCES':
-      return `this user may not use the port. Set ${setting ?? 'PORT'} to 1024 or more.`;
+      return because('this user may not use the port', `Set ${setting ?? 'PORT'} to 1024 or more.`);
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `this machine does not have the address. Set ${setting ?? 'HOST'} to one that it has.`;
+      return because('this machine does not have the address', `Set ${setting ?? 'HOST'} to one that it has.`);
     default:
-      return error.message;
+      return because(error.message);
   }
 }

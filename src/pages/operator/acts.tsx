@@ -1,7 +1,5 @@
 import type { Knex } from 'knex';
 import type { Propagation } from '../../admission/invalidate-callers.js';
-import { KeyRefused } from '../../keys/key-change.js';
-import { PageError } from '../parts/frame/error-page.js';
 import type { PageContext } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
 
@@ -27,12 +25,7 @@ export async function performAct<T>(
   isChanged: (result: T) => boolean = () => true,
 ): Promise<{ readonly result: T; readonly propagation: Propagation }> {
   const endChange = beginChange();
-  const result = await change(db).catch((error: unknown) => {
-    if (error instanceof KeyRefused && error.reason !== 'unknown') {
-      throw new PageError(409, 'That is not possible', error.message.replace(/ Create a new one: .*$/, ''));
-    }
-    throw error;
-  });
+  const result = await change(db);
   const affectsKeys = isChanged(result);
   // The change is committed, and is logged even if what follows fails.
   log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');

@@ -22,10 +22,15 @@ function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
     return new PageError(
       403,
       "This server's database role may not do that",
-      'Grant the role the rights in the guide “Operator pages”, or run the command of the same name as the owner of the tables.',
+      'Grant the role the rights in the guide “Operator pages”, or use the command line as the owner of the tables.',
     );
   }
-  if (error instanceof OperatorError) return new PageError(404, 'Not found', withoutCommand(error.message));
+  // The advice is for the command line.
+  if (error instanceof OperatorError) {
+    return error.kind === 'not_found'
+      ? new PageError(404, 'Not found', error.message)
+      : new PageError(409, 'That is not possible', error.message);
+  }
   const problem = toProblem(error);
   const { status, title, detail, headers, cause } = problem;
   if (status >= 500) {
@@ -36,11 +41,6 @@ function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
 
 function lacksRights(error: unknown): boolean {
   return sqlState(error) === INSUFFICIENT_PRIVILEGE;
-}
-
-/** Messages of the command line end with the command that helps. */
-function withoutCommand(message: string): string {
-  return message.replace(/ "catalog .*$/, '');
 }
 
 /** What became of the form that was sent. */

@@ -129,18 +129,24 @@ async function haveOwnSessions(one: Connection, other: Connection): Promise<bool
 
 function withoutSessions(): OperatorError {
   return new OperatorError(
-    'DATABASE_URL points to a connection pooler that may run each transaction in a different database session.  ' +
-      'The service needs sessions of its own, for LISTEN, prepared statements and locks: set the pooler to session mode ' +
-      '(PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
+    'DATABASE_URL points to a connection pooler that may run each transaction in a different database session. ' +
+      'The service needs sessions of its own, for LISTEN, prepared statements and locks.',
+    {
+      advice: 'Set the pooler to session mode (PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
+    },
   );
 }
 
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
-  return new OperatorError(
-    isStandby
-      ? 'The database named by DATABASE_URL is a standby, where a revoked key may still be accepted. Set DATABASE_URL to the primary; to read from a standby, use DATABASE_READ_URL.'
-      : 'The database named by DATABASE_URL is read-only: default_transaction_read_only is on for the server, the database or the role. Turn it off, or set DATABASE_URL to the primary.',
-  );
+  return isStandby
+    ? new OperatorError('The database named by DATABASE_URL is a standby, where a revoked key may still be accepted.', {
+        advice: 'Set DATABASE_URL to the primary; to read from a standby, use DATABASE_READ_URL.',
+      })
+    : new OperatorError(
+        'The database named by DATABASE_URL is read-only: default_transaction_read_only is on for the server, the ' +
+          'database or the role.',
+        { advice: 'Turn it off, or set DATABASE_URL to the primary.' },
+      );
 }
 
 /** Migrates on connections of its own, without a bound on statements: a migration may be long and waits for writers. */
@@ -155,9 +161,9 @@ function migrateUnbounded(options: Options, address: DatabaseAddress): Promise<r
 async function requireMigrated(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
   const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
   if (pending.length > 0) {
-    throw new OperatorError(
-      `The database named by DATABASE_URL lacks the migrations ${pending.join(', ')}. Run "catalog migrate" to apply them.`,
-    );
+    throw new OperatorError(`The database named by DATABASE_URL lacks the migrations ${pending.join(', ')}.`, {
+      advice: 'Run "catalog migrate" to apply them.',
+    });
   }
   return [];
 }

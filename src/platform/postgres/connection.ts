@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import pg from 'pg';
 import { withTimeout } from '../async/with-timeout.js';
 import { getTypeParser } from './column-types.js';
-import { DatabaseTimeout, sqlState, toConnectionError } from './errors.js';
+import { DatabaseTimeout, keepMessage, sqlState, toConnectionError } from './errors.js';
 import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
@@ -163,6 +163,7 @@ export class Connection extends pg.Client {
         ? withTimeout(reply, answerTimeoutMs, () => new DatabaseTimeout('PostgreSQL did not answer in time'))
         : reply);
     } catch (error) {
+      keepMessage(error);
       // Later queries would wait behind the missing answer. That takes up to 15 minutes when the network forgot the
       // connection.
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();

@@ -29,6 +29,19 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /** SQLSTATE of a missing privilege. */
 export const INSUFFICIENT_PRIVILEGE = '42501';
 
+/** The messages that PostgreSQL sent, by their errors: Knex writes the statement before the message of an error. */
+const SENT_MESSAGES = new WeakMap<object, string>();
+
+/** Keeps the message of an error that PostgreSQL has just sent. */
+export function keepMessage(error: unknown): void {
+  if (error instanceof pg.DatabaseError) SENT_MESSAGES.set(error, error.message);
+}
+
+/** @returns the message that PostgreSQL sent, without the statement; empty for an error of another origin */
+export function sentMessage(error: unknown): string {
+  return error instanceof pg.DatabaseError ? (SENT_MESSAGES.get(error) ?? error.message) : '';
+}
+
 /** @returns PostgreSQL's code of an error (appendix A); empty for an error of another origin */
 export function sqlState(error: unknown): string {
   return error instanceof pg.DatabaseError ? (error.code ?? '') : '';

@@ -22,8 +22,8 @@ export function connectionsWithin(pooled: number, openFiles = openFileLimit()): 
   const own = RESERVED + pooled * DESCRIPTORS_OF_POOLED_CONNECTION;
   if (openFiles < own + FEWEST_CONNECTIONS) {
     throw new OperatorError(
-      `This process may open ${openFiles} files and needs ${own} itself, which leaves too few for clients. ` +
-        `Raise the limit to ${own} plus one for each connection, such as ulimit -n ${own + 1_000}.`,
+      `This process may open ${openFiles} files and needs ${own} itself, which leaves too few for clients.`,
+      { advice: `Raise the limit to ${own} plus one for each connection, such as ulimit -n ${own + 1_000}.` },
     );
   }
   return openFiles - own;

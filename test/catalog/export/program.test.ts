@@ -133,7 +133,7 @@ describe('catalog export', () => {
       [[...TITLES, '--state', stateFile, '--base-url', 'x'], /^catalog: The base URL is not a valid URL/],
       [[...TITLES, '--publish', folder], /^catalog: --publish writes all kinds/],
       [[], /^catalog: Add --kind titles, people or collections, or --publish/],
-      [['titles.csv', ...TITLES], /^catalog: too many arguments/],
+      [['titles.csv', ...TITLES], /^catalog: error: too many arguments/],
     ] as const) {
       const { code, stdout, stderr } = await run(...flags);
       assert.deepEqual([code, stdout], [2, ''], flags.join(' '));

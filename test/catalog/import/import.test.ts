@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ImportOptions } from '../../../src/catalog/import/index.js';
-import { OperatorError } from '../../../src/errors.js';
+import { OperatorError, withAdvice } from '../../../src/errors.js';
 import { counts, testCatalogue } from '../../support/catalog/importing.js';
 
 const TITLES = `svc_id,media_type,title,has_bundles,available_in_library
@@ -46,8 +46,8 @@ describe('an import', () => {
   async function assertRefused(content: string | Buffer, options: Partial<ImportOptions>, message: string | RegExp) {
     await assert.rejects(catalogue.import(content, options), (error) => {
       assert.ok(error instanceof OperatorError, String(error));
-      if (typeof message === 'string') assert.equal(error.message, message);
-      else assert.match(error.message, message);
+      if (typeof message === 'string') assert.equal(withAdvice(error), message);
+      else assert.match(withAdvice(error), message);
       return true;
     });
     assert.deepEqual(await catalogue.titles(), []);
@@ -219,7 +219,7 @@ describe('an import', () => {
         'The file has no column svc_id or media_type. Its columns: "id", "title". Choose them with --column svc_id=THEIRS --column media_type=THEIRS.',
       ],
       ['svc_id;media_type;title\n', {}, /^The header is separated by semicolons\. Save the file with commas/],
-      ['svc_id\tmedia_type\n', {}, 'The header is separated by tabs: add --format tsv.'],
+      ['svc_id\tmedia_type\n', {}, 'The header is separated by tabs. Add --format tsv.'],
       ['\n[\n  {\n', { format: 'ndjson' }, /^The file is a JSON array\. Write .* jq -c '\.\[\]' FILE$/],
       [
         '{"svc_id":"a","media_type":"movie","title":"x"}\n',
@@ -352,8 +352,8 @@ describe('an import', () => {
     const flipped = Buffer.from(gzip);
     flipped.writeUInt8(flipped.readUInt8(gzip.length - 8) ^ 1, gzip.length - 8);
     await assertRefused(flipped, {}, /^The gzip data is damaged or incomplete \(/);
-    await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text; convert it to UTF-8.');
-    await assertRefused(gzipSync(tarHeader()), {}, /^The file is a tar archive; unpack it/);
+    await assertRefused(Buffer.from(`\ufeff${TITLES}`, 'utf16le'), {}, 'The file is UTF-16 text. Convert it to UTF-8.');
+    await assertRefused(gzipSync(tarHeader()), {}, /^The file is a tar archive\. Unpack it/);
     await assertRefused(Buffer.from('PK\x03\x04...'), {}, /^The file is a ZIP archive or a spreadsheet/);
     for (const [name, program, bytes] of [
       ['zstd', 'zstd', '28b52ffd'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import type { Progress } from '../../../src/platform/process/progress.js';
-import { OperatorError } from '../../../src/errors.js';
+import { OperatorError, withAdvice } from '../../../src/errors.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { eventually } from '../../support/eventually.js';
 import { counts, testCatalogue, type TestCatalogue } from '../../support/catalog/importing.js';
@@ -80,7 +80,7 @@ describe('an import', () => {
       const written = progress[0]?.rows ?? 0;
       const count = written.toLocaleString('en-US');
       assert.equal(
-        error.message,
+        withAdvice(error),
         `Interrupted after writing ${count} of 55,000 rows: ${count} created, 0 updated, 0 unchanged. ` +
           'Run the import again to complete it.',
       );

@@ -5,7 +5,7 @@ import { CsvReader } from '../../../src/catalog/import/csv.js';
 import { mapColumns } from '../../../src/catalog/import/mapping.js';
 import { NdjsonReader } from '../../../src/catalog/import/ndjson.js';
 import { LONGEST_ROW, type RowReader, type RowSink } from '../../../src/catalog/import/reader.js';
-import { OperatorError } from '../../../src/errors.js';
+import { OperatorError, withAdvice } from '../../../src/errors.js';
 
 const HEADERS = { csv: 'svc_id,name\n', tsv: 'svc_id\tname\n', ndjson: '' };
 
@@ -42,7 +42,7 @@ function readWithExcerpts(format: Format, file: string | Buffer, cuts: readonly 
     reader.end();
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
-    events.push([error.message]);
+    events.push([withAdvice(error)]);
   }
   return events;
 }

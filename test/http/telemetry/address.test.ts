@@ -72,13 +72,14 @@ describe('the metrics address', () => {
     await whileTaken(0, async (port) => {
       await assert.rejects(start(`127.0.0.1:${port}`), {
         name: 'OperatorError',
-        message: `Cannot listen on METRICS_ADDRESS 127.0.0.1:${port}: the port is in use. Stop what uses it, or set METRICS_ADDRESS to another one.`,
+        message: `Cannot listen on METRICS_ADDRESS 127.0.0.1:${port}: the port is in use.`,
+        advice: 'Stop what uses it, or set METRICS_ADDRESS to another one.',
       });
     });
     await assert.rejects(start('192.0.2.1:9464'), {
       name: 'OperatorError',
-      message:
-        'Cannot listen on METRICS_ADDRESS 192.0.2.1:9464: this machine does not have the address. Set METRICS_ADDRESS to one that it has.',
+      message: 'Cannot listen on METRICS_ADDRESS 192.0.2.1:9464: this machine does not have the address.',
+      advice: 'Set METRICS_ADDRESS to one that it has.',
     });
   });
 
