@@ -7,7 +7,9 @@ MAKEFLAGS += --no-print-directory
 
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
-BUILT := .build/.built
+# Names the commit of the build. Everything that runs the program depends on it.
+BUILT := .build/commit
+COMMIT := $(shell git describe --always --dirty=-modified --exclude='*' 2>/dev/null)
 # Test files that run in parallel. Three keep two cores busy; with more, tests only take time from each other.
 JOBS := 3
 IMAGE := catalog-lookup-service
@@ -37,7 +39,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots mutants stryker drill clients contract spectral image sbom generate format install build clean FORCE
+.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots mutants stryker drill clients contract spectral package image sbom generate format install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -51,7 +53,7 @@ key: $(BUILT) ## Create another demo key
 # The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of the
 # bundle; node_modules/.bin/mocha FILE runs one file of the sources.
 test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target with that version of Node.js
-	@$(MAKE) --keep-going --jobs=2 programs $(BUILT) $(CHECKS)
+	@$(MAKE) --keep-going --jobs=2 programs build $(CHECKS)
 	@echo '== tests'
 	@node .config/build-tests.mjs
 	@exec $(BIN)/mocha --no-config --require ./.cache/tests/test/support/programs/root-hooks.js \
@@ -135,12 +137,16 @@ generate: $(INSTALLED) ## Write generated/ from openapi.yaml and the description
 	@REDOCLY_TELEMETRY=off $(BIN)/redocly bundle src/http/*/openapi-*.yaml --ext json --output generated
 	@node --import tsx db/dump-schema.ts
 
+package: $(BUILT) ## Pack the program into one file, named by version and commit; servers need nothing else but Node.js
+	@exec node .config/pack.mjs
+
 # Docker's format has the health check, which that of OCI lacks.
 image: ## Build the container image with docker, podman or buildah: IMAGE names it, IMAGE_FLAGS are more options
 	@for tool in docker podman buildah; do \
 	  if $$tool info >/dev/null 2>&1; then \
 	    BUILDAH_FORMAT=docker exec $$tool build -f .deploy/Containerfile -t '$(IMAGE)' \
-	      --build-arg REVISION="$$(git rev-parse HEAD 2>/dev/null)" $(IMAGE_FLAGS) .; \
+	      --build-arg VERSION="$$(sed -n 's/^  "version": "\(.*\)",$$/\1/p' package.json)" \
+	      --build-arg REVISION='$(COMMIT)' $(IMAGE_FLAGS) .; \
 	  fi; \
 	done; \
 	echo 'Neither docker, podman nor buildah works here: install one of them.' >&2; exit 1
@@ -187,8 +193,12 @@ $(OTHER_NODE):
 
 # Built from scratch each time, which takes a second, so that no old file remains in .build. The stamp has the time of
 # the start, so that a file saved during the build is built next time. `make check-lint` checks the types.
-$(BUILT): $(SOURCES) .config/build.mjs $(INSTALLED)
+.build/.built: $(SOURCES) .config/build.mjs $(INSTALLED)
 	@echo '== build'
 	@rm -rf .build && mkdir .build && touch .build/.started
 	@node .config/build.mjs
 	@mv .build/.started $@
+
+# Not in the bundle, so that a commit of anything else builds nothing.
+$(BUILT): .build/.built FORCE
+	@test '$(COMMIT)' = "$$(cat $@ 2>/dev/null)" || echo '$(COMMIT)' > $@

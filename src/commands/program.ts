@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printable } from '../platform/text/plain-text.js';
-import { readVersion } from '../platform/process/package-root.js';
+import { readBuild } from '../platform/process/package-root.js';
 import { OperatorError, UsageError, withAdvice } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
 import { addExamples, HELP_WIDTH } from './output/help.js';
@@ -65,9 +65,14 @@ export async function runCommand(args: readonly string[], context: CommandContex
  */
 export async function createProgram(name: string | undefined, context: CommandContext): Promise<Command> {
   const { stdout, stderr, packageRoot, nodeVersion, command: started } = context;
+  const { version, commit } = await readBuild(packageRoot);
   const program = new Command('catalog')
     .description('Operate the Catalog Lookup Service.')
-    .version(`catalog ${await readVersion(packageRoot)} (Node.js ${nodeVersion})`, '-V, --version', 'print the version')
+    .version(
+      `catalog ${version} (${commit && `commit ${commit}, `}Node.js ${nodeVersion})`,
+      '-V, --version',
+      'print the version',
+    )
     .helpOption('-h, --help', 'print help for a command')
     .helpCommand('help [command]', 'print help for a command')
     .configureHelp({

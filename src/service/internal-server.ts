@@ -7,7 +7,7 @@ import { serveMetrics } from '../http/telemetry/metrics-server.js';
 import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
-import { readVersion } from '../platform/process/package-root.js';
+import { readBuild } from '../platform/process/package-root.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { Metrics } from '../platform/telemetry/metrics.js';
@@ -89,11 +89,11 @@ function openOperatorPages(
   async function load(): Promise<Listener> {
     const { createOperatorPages, readStaticFiles } = await loadPages();
     const files = await readStaticFiles(packageRoot);
-    const version = await readVersion(packageRoot);
+    const build = await readBuild(packageRoot);
     return createOperatorPages({
       ...options,
       files,
-      version,
+      build,
       db,
       beginChange: () => beginChange(announceIn(redis), database.fence),
     });

@@ -9,7 +9,7 @@ import type { Health } from '../platform/telemetry/health.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import type { UsageCounter } from '../usage/usage-counter.js';
 import type { NoticeCounts } from './notices.js';
-import { readVersion } from '../platform/process/package-root.js';
+import { readBuild, type Build } from '../platform/process/package-root.js';
 
 /** The sources of the service's metrics, apart from its requests. */
 export interface ServiceState {
@@ -43,7 +43,7 @@ export async function createMetrics(
 ): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
   const metrics = new Metrics();
   const requestMetrics = new RequestMetrics(metrics, state.operationIds);
-  addState(metrics, await readVersion(state.packageRoot), state);
+  addState(metrics, await readBuild(state.packageRoot), state);
   addAdmission(metrics, state);
   addPools(metrics, state.pools);
   if (state.notices) addNotices(metrics, state.notices);
@@ -52,13 +52,13 @@ export async function createMetrics(
   return { metrics, requestMetrics };
 }
 
-function addState(metrics: Metrics, version: string, state: ServiceState): void {
+function addState(metrics: Metrics, build: Build, state: ServiceState): void {
   const { health, droppedLines, usage, notificationQueueUsage } = state;
   metrics.readGauge({
     name: 'catalog_build_info',
-    help: 'Always 1; the label is the version.',
-    labels: ['version'],
-    read: () => [{ labels: { version }, value: 1 }],
+    help: 'Always 1; the labels are the version and the commit that it was built from.',
+    labels: ['version', 'commit'],
+    read: () => [{ labels: { ...build }, value: 1 }],
   });
   metrics.readGauge({
     name: 'catalog_component_up',

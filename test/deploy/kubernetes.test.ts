@@ -227,7 +227,7 @@ describe('the Kubernetes manifests', () => {
     const [{ image, envFrom } = assert.fail('no server')] =
       (built.find(({ kind }) => kind === 'Deployment') as Deployment | undefined)?.spec?.template.spec?.containers ??
       [];
-    assert.match(image ?? '', /^registry\.example\.com\/catalog-lookup-service:\d/);
+    assert.match(image ?? '', /^registry\.example\.com\/catalog-lookup-service:COMMIT$/);
     assert.equal(envFrom?.[0]?.configMapRef?.name, settings.metadata.name);
   });
 });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chown, copyFile, mkdir, realpath, writeFile } from 'node:fs/promises';
+import { chown, copyFile, mkdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
@@ -58,7 +58,9 @@ export async function buildImage(buildah: string, packageFolder: string): Promis
   await writeFile(join(folder, 'Base'), 'FROM scratch\nCOPY base /\n');
   await layOutBase(join(folder, 'base'));
   await run('build', '-t', 'localhost/base', '-f', join(folder, 'Base'), folder);
-  const options = ['--build-arg', 'BASE_IMAGE=localhost/base', '--build-arg', 'REVISION=none'];
+  const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as { version: string };
+  const args = ['BASE_IMAGE=localhost/base', `VERSION=${version}`, 'REVISION=none'];
+  const options = args.flatMap((argument) => ['--build-arg', argument]);
   // Everything comes from the package, nothing from the build's own folder.
   const empty = join(folder, 'empty');
   await mkdir(empty);

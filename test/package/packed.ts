@@ -1,4 +1,6 @@
 import { execFile } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
@@ -7,11 +9,13 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 
 const execute = promisify(execFile);
 
-/** Bound on `npm pack`, in milliseconds. */
+/** Bound on packing, in milliseconds. */
 const PACK_TIMEOUT_MS = 120_000;
 
-/** The package as `npm pack` makes it of the built checkout, laid out in an empty folder. */
+/** The package as `make package` makes it of the built checkout, laid out in an empty folder. */
 export interface PackedPackage {
+  /** The name of the packed file. */
+  readonly fileName: string;
   /** The folder of its package.json. Outside the checkout, so that nothing is found there by accident. */
   readonly folder: string;
   /** Starts its program. */
@@ -20,24 +24,20 @@ export interface PackedPackage {
   readonly files: ReadonlyMap<string, number>;
 }
 
-/** What `npm pack --json` reports. */
-interface PackReport {
-  readonly files: readonly { readonly path: string; readonly size: number }[];
-}
-
 /** Packs the checkout without building it again, and unpacks the package with the commands of the guide. */
 export async function packCheckout(): Promise<PackedPackage> {
   const parent = await temporaryFolder();
-  const { stdout } = await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', parent], {
+  const { stdout } = await execute(process.execPath, ['.config/pack.mjs', parent], {
     cwd: fileURLToPath(ROOT),
     timeout: PACK_TIMEOUT_MS,
-    maxBuffer: 2 ** 26,
   });
-  const [report] = JSON.parse(stdout) as [PackReport];
   const folder = join(parent, 'opt/catalog');
   const guide = await readGuide('operators/install');
   const [, commands = ''] = /```sh\n(\s*umask 022\n.+?)```/s.exec(guide) ?? [];
   await execute('sh', ['-ec', commands.replaceAll('/opt/catalog', folder)], { cwd: parent });
   const program = [process.execPath, join(folder, '.build/cli.js')];
-  return { folder, program, files: new Map(report.files.map(({ path, size }) => [path, size])) };
+  const names = await readdir(folder, { recursive: true });
+  const stats = names.map((name) => [name, statSync(join(folder, name))] as const);
+  const files = new Map(stats.flatMap(([name, stat]) => (stat.isFile() ? [[name, stat.size] as const] : [])));
+  return { fileName: stdout.trim(), folder, program, files };
 }

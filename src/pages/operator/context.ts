@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { EndChange } from '../../admission/invalidate-callers.js';
 import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
+import type { Build } from '../../platform/process/package-root.js';
 import type { RedisLink } from '../../platform/redis/link.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import { GUIDES_PATH, type StaticFiles } from '../parts/context.js';
@@ -20,8 +21,7 @@ export interface OperatorParts {
   readonly beginChange: () => EndChange;
   /** Which components are up. */
   readonly health: Health;
-  /** The version of the service. */
-  readonly version: string;
+  readonly build: Build;
   readonly nodeVersion: string;
   /** The addresses whose keys failed. */
   readonly failedAddresses: FailedAddresses;

@@ -10,8 +10,17 @@ function findPackageRoot(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : findPackageRoot(dirname(folder));
 }
 
-/** Reads the version of a package. @param root - the folder of its package.json */
-export async function readVersion(root: string): Promise<string> {
+/** Tells builds of one version apart. */
+export interface Build {
+  readonly version: string;
+  /** With `-modified` if the checkout differed from it; empty for the sources themselves, and if built without Git. */
+  readonly commit: string;
+}
+
+/** Reads the version and the commit of this program. @param root - the folder of its package.json */
+export async function readBuild(root: string): Promise<Build> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  return version;
+  // `make build` writes it beside the bundled modules.
+  const commit = await readFile(new URL('commit', import.meta.url), 'utf8').catch(() => '');
+  return { version, commit: commit.trim() };
 }

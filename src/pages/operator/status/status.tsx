@@ -22,7 +22,7 @@ import {
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
 export function addStatus(router: PageRouter, parts: OperatorParts): void {
-  const { config, db, redis, health, version, nodeVersion } = parts;
+  const { config, db, redis, health, build, nodeVersion } = parts;
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
@@ -46,7 +46,10 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
         <section>
           <h2 id="versions">Versions</h2>
           <dl class="facts">
-            <Fact name="Service">{version}</Fact>
+            <Fact name="Service">
+              {build.version}
+              {build.commit && `, commit ${build.commit}`}
+            </Fact>
             <Fact name="Node.js">{nodeVersion}</Fact>
             <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
             {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
