@@ -151,7 +151,7 @@ describe('the command line', () => {
       return at;
     }
 
-    it('"feed restart" restarts the feed and reports where it begins', async () => {
+    it('"feed restart" restarts the feed and reports the feed start', async () => {
       const { feed_start: seconds, clock } = await json('feed', 'restart', '--yes');
       assert.equal(await feedStart(), toRfc3339(BigInt(Number(seconds)) * 1_000_000n));
       assert.ok(Number(seconds) > Number(clock) + 60);

@@ -13,13 +13,13 @@ import { addJsonCommand, report } from '../output/report.js';
 /** How far ahead of the clock the feed start may lie without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
 
-const NOTES = `Use it for a database that was restored from a backup, or for a standby that took over without the last commits. Mirrors
-may then have entries that no longer exist, which the feed cannot announce. After this command, every server answers
-earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
+const NOTES = `Use it for a database that was restored from a backup, or for a standby that took over without the last commits.
+Mirrors may then have entries that no longer exist, which the feed cannot announce. After this command, every server
+answers earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
 
-The feed restarts a minute after the database's clock or the last change's timestamp, whichever is later. If the lost
-database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest "since" in
-the servers' logs.
+The new feed start is a minute after the database's clock or the last change's timestamp, whichever is later. If the
+lost database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest
+"since" in the servers' logs.
 
 This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;
 
@@ -40,7 +40,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
   );
   addNotes(restart, NOTES)
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
-    .option('--after <seconds>', 'also restart later than this position: Unix time in seconds', position)
+    .option('--after <seconds>', 'also set the feed start later than this position: Unix time in seconds', position)
     .option('--yes', 'restart without asking')
     .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
       if (!yes) await confirm(context, command);
