@@ -102,8 +102,8 @@ export async function readMigrations(db: Knex): Promise<{ files: readonly string
   const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
   if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
     throw new OperatorError(
-      'An unreleased version made this database, and no release can migrate it: start with an empty database or DATA_DIR, ' +
-        'and move the catalogue there with "catalog export" of the version that made it and "catalog import" of this one.',
+      'An unreleased version made this database, and no release can migrate it: start with an empty database or ' +
+        'DATA_DIR, and move the catalogue there with "catalog export" of that version and "catalog import" of this one.',
     );
   }
   return { files, applied };
