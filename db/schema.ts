@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Each query yields the definitions of one kind of object, in order of name. The migrations' own tables are left out. */
+/** Each query yields the definitions of one kind of object, in order of name, without the migrations' own tables. */
 const DEFINITIONS = [
   `select format('create sequence %s as %s start %s minvalue %s;', c.oid::regclass, format_type(s.seqtypid, null), s.seqstart, s.seqmin)
      from pg_sequence s join pg_class c on c.oid = s.seqrelid

@@ -36,8 +36,8 @@ begin
   grant insert (project_name, attribution_required), update (project_name) on public.developers to catalog_server;
   grant insert on public.events to catalog_server;
   -- Only the owner makes links for operators, so that a server's role cannot let anybody in: it may write neither the
-  -- kind of a link nor the hash of one that exists. To remove links that nobody has locked, it must be allowed to update
-  -- something.
+  -- kind of a link nor the hash of one that exists. To remove links that nobody has locked, it must be allowed to
+  -- update something.
   grant select, delete, insert (hash, developer_id, expires_at), update (developer_id) on public.sign_in_links
     to catalog_server;
   grant select, insert, update, delete on public.sessions, public.identities, public.sign_ups, public.spent_sign_ins,

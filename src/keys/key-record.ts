@@ -29,8 +29,8 @@ export interface Successor {
 }
 
 /**
- * The condition that a row of `api_keys` is an active key. Not by now(), the start of the transaction: a change may have
- * waited for another one past the end of the key.
+ * The condition that a row of `api_keys` is an active key. Not by now(), the start of the transaction: a change may
+ * have waited for another one past the end of the key.
  */
 export const IS_ACTIVE = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
 
