@@ -60,8 +60,8 @@ export async function restartFeed(
       const farthest = fromRfc3339(clock) + FARTHEST_AHEAD;
       if (after !== undefined && after > farthest) {
         throw new OperatorError(
-          `The position ${toRfc3339(after)} is more than a day ahead of the database's clock, ${clock}. Use Unix time in ` +
-            'seconds, and check that clock. The feed is unchanged.',
+          `The position ${toRfc3339(after)} is more than a day ahead of the database's clock, ${clock}. The feed is unchanged.`,
+          { advice: 'Use Unix time in seconds, and check that clock.' },
         );
       }
       await transaction('catalog_feed').insert({ feed_start: feedStart }).onConflict('singleton').merge();
@@ -82,9 +82,8 @@ async function lockWriters(transaction: Knex, timeoutMs: number): Promise<void> 
     await transaction.raw('select catalog_lock_writers()');
   } catch (error) {
     if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new OperatorError(
-      `Writers have kept the catalogue locked for ${timeoutMs / 1000} s. Wait for them to finish or stop them, then try again. The feed is unchanged.`,
-      { cause: error },
-    );
+    const message = `Writers have kept the catalogue locked for ${timeoutMs / 1000} s. The feed is unchanged.`;
+    const advice = 'Wait for them to finish or stop them, then try again.';
+    throw new OperatorError(message, { advice, cause: error });
   }
 }

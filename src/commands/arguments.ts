@@ -102,16 +102,11 @@ const EXPIRY = 'Use a duration such as 90d or 12h, or a future date or time in U
 /** Reads when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
 export function expiryOrNever(value: string): Expiry | 'never' {
   if (value === 'never') return value;
-  const expiry = readExpiry(value);
+  const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;
+  const expiry = seconds > 0 ? ({ kind: 'after', seconds } as const) : parseExpiryTime(value);
   if (expiry !== undefined) return expiry;
   const fault = /^\d{4}-/.test(value) && Date.parse(value) <= Date.now() ? 'It is in the past. ' : '';
   throw new InvalidArgumentError(`${fault}${EXPIRY}, or "never".`);
-}
-
-/** @returns undefined for another text and the past @throws InvalidArgumentError for a duration that is too long */
-function readExpiry(value: string): Expiry | undefined {
-  const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;
-  return seconds > 0 ? { kind: 'after', seconds } : parseExpiryTime(value);
 }
 
 /** How help texts describe {@link requireClientKey}. */
@@ -122,6 +117,8 @@ shell's history:
 /** @returns the API key for calls of a service @throws OperatorError when none is set */
 export function requireClientKey({ config }: CommandContext): string {
   const { clientKey } = config();
-  if (clientKey === undefined) throw new OperatorError('Set the environment variable CATALOG_API_KEY to your API key.');
-  return clientKey;
+  if (clientKey !== undefined) return clientKey;
+  throw new OperatorError(
+    'Set the environment variable CATALOG_API_KEY to your API key, or CATALOG_API_KEY_FILE to a file that contains it.',
+  );
 }

@@ -71,8 +71,11 @@ async function reachServers(
 function superseded(own = 0, newest = 0): OperatorError {
   return new OperatorError(
     `The database named by DATABASE_URL is no longer the primary: it is on timeline ${own}, but another server was ` +
-      `promoted to timeline ${newest}. The change was made only in the old database and is lost. Set ` +
-      'DATABASE_URL to the new primary and run this command again. If you restored this older copy on purpose, see ' +
-      '"Restart the feed" in the "Back up and restore" guide.',
+      `promoted to timeline ${newest}. The change was made only in the old database and is lost.`,
+    {
+      advice:
+        'Set DATABASE_URL to the new primary and run this command again. If you restored this older copy on purpose, ' +
+        'see "Restart the feed" in the "Back up and restore" guide.',
+    },
   );
 }

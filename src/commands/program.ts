@@ -87,10 +87,7 @@ export async function createProgram(name: string | undefined, context: CommandCo
       writeErr: (text) =>
         void stderr.write(
           asStarted(
-            text
-              .split('\n')
-              .map((line) => printable(line))
-              .join('\n'),
+            text.replaceAll(/[^\n]+/g, (line) => printable(line)),
             started,
           ),
         ),

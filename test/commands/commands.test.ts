@@ -221,7 +221,7 @@ describe('the command line', () => {
     await world.db('catalog_counts').update({ movies: 7 });
     const found = await catalog('stats', 'verify');
     assert.equal(found.code, 1);
-    assert.match(found.stderr, /^catalog: Wrong counter movies: stored 7, counted 1$/m);
+    assert.match(found.stderr, /^catalog: Wrong counter movies: stored 7, counted 1\. Correct them with --repair\.$/m);
     const document = await catalog('stats', 'verify', '--json');
     assert.equal(document.code, 1);
     assert.deepEqual((JSON.parse(document.stdout) as Record<string, unknown>).mismatches, [

@@ -1,5 +1,8 @@
-import { exportCatalogue, type ExportResult } from '../../catalog/export/export.js';
 import type { Kind } from '../../catalog/columns.js';
+import { exportCatalogue, type ExportResult } from '../../catalog/export/export.js';
+import { publishCopy } from '../../catalog/export/publish.js';
+import { openCopyFolder, type CopyFolder } from '../../copies/copy-folder.js';
+import type { Manifest } from '../../copies/manifest.js';
 import { toSeconds } from '../../platform/time/micros.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, showPosition } from '../../client/client.js';
@@ -8,16 +11,13 @@ import { openState, type FollowerState } from '../../client/state.js';
 import { formatCount } from '../../platform/text/count.js';
 import { kindOption } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
-import { publish } from './publish.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
-interface ExportFlags {
+interface ExportFlags extends JsonFlag {
   readonly kind?: Kind;
   readonly state?: string;
   readonly publish?: string;
   readonly baseUrl?: string;
-  readonly json?: boolean;
 }
 
 const NOTES = `Writes NDJSON with the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and
@@ -43,8 +43,11 @@ const EXAMPLES = [
 
 const INCOMPLETE = 'What was written is not a complete copy.';
 
+/** Errors of the folder to publish into, which the database never has. */
+const DISK_ERRORS = new Set(['EACCES', 'EDQUOT', 'EFBIG', 'EIO', 'ENOENT', 'ENOSPC', 'EPERM', 'EROFS']);
+
 export const registerExport: RegisterCommand = (program, context) => {
-  addNotes(addJsonCommand(program, 'export', ...EXAMPLES), NOTES)
+  addJsonCommand(program, 'export', EXAMPLES, NOTES)
     .description('Write titles, people or collections to standard output, or publish a complete copy for mirrors.')
     .addOption(kindOption('what to write'))
     .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
@@ -53,18 +56,14 @@ export const registerExport: RegisterCommand = (program, context) => {
     .action((flags: ExportFlags) => run(flags, context));
 };
 
-async function run({ publish: folder, ...flags }: ExportFlags, context: CommandContext): Promise<void> {
-  const { kind, state, baseUrl, json } = flags;
-  if (folder === undefined) {
-    if (kind === undefined) {
-      throw new UsageError('Add --kind titles, people or collections, or --publish with the folder to publish into.');
-    }
-    return exportRows(kind, flags, context);
-  }
-  if (kind !== undefined || state !== undefined) {
+async function run(flags: ExportFlags, context: CommandContext): Promise<void> {
+  const { kind, state, publish: folder } = flags;
+  if (folder !== undefined) {
+    if (kind === undefined && state === undefined) return publish(folder, flags, context);
     throw new UsageError('--publish writes all kinds and has a position of its own: leave out --kind and --state.');
   }
-  return publish(folder, { baseUrl, json }, context);
+  if (kind !== undefined) return exportRows(kind, flags, context);
+  throw new UsageError('Add --kind titles, people or collections, or --publish with the folder to publish into.');
 }
 
 async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContext): Promise<void> {
@@ -123,7 +122,46 @@ async function openNewState(kind: Kind, { state: file, baseUrl }: ExportFlags): 
   const state = await openState(file, parseBaseUrl(baseUrl));
   if (state.since === undefined) return state;
   await state.close();
-  throw new OperatorError(
-    `${file} already exists. Overwriting it would reset the mirror that uses it. Choose another path, or delete it.`,
-  );
+  throw new OperatorError(`${file} already exists. Overwriting it would reset the mirror that uses it.`, {
+    advice: 'Choose another path, or delete it.',
+  });
+}
+
+/** Publishes a copy of the catalogue into a folder. @throws OperatorError */
+async function publish(folder: string, { baseUrl: given, json }: ExportFlags, context: CommandContext): Promise<void> {
+  const { publicUrl } = context.config();
+  const baseUrl = given ?? publicUrl;
+  if (baseUrl === undefined) {
+    throw new UsageError('--publish requires --base-url, the service to follow, unless PUBLIC_URL is set.');
+  }
+  const manifest = await publishInto(folder, parseBaseUrl(baseUrl), context);
+  const { position, files, signature } = manifest;
+  const rows = files.map((file) => `${formatCount(file.rows)} ${file.kind}`).join(', ');
+  const signed = signature === undefined ? 'not signed' : 'signed';
+  const summary = `Published ${rows} (${signed}); follow from ${showPosition(position)}`;
+  report(context.stdout, json, manifest, summary);
+}
+
+async function publishInto(
+  folder: string,
+  baseUrl: string,
+  { config, signal, withDatabase }: CommandContext,
+): Promise<Manifest> {
+  let opened: CopyFolder | undefined;
+  try {
+    const copies = (opened = await openCopyFolder(folder, baseUrl));
+    const { copySigningKey: signingKey } = config();
+    const options = { folder: copies, baseUrl, signingKey, signal: AbortSignal.any([signal, copies.lost]) };
+    return await withDatabase((db) => publishCopy(db, options), { bulk: true, mayBeReadOnly: true });
+  } catch (error) {
+    opened?.lost.throwIfAborted();
+    if (signal.aborted && !(error instanceof OperatorError)) {
+      throw new OperatorError('Interrupted. Nothing was published.', { cause: error });
+    }
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    if (!DISK_ERRORS.has(code)) throw error;
+    throw new OperatorError(`Cannot publish into ${folder}: ${message}.`, { cause: error });
+  } finally {
+    await opened?.close();
+  }
 }

@@ -6,9 +6,8 @@ import { readLine } from '../../platform/text/read-line.js';
 import { fromSeconds, MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } from '../../platform/time/micros.js';
 import { position } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../output/help.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 /** How far ahead of the clock the feed start may lie without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
@@ -23,22 +22,16 @@ lost database's clock was further ahead, use --after with the latest position th
 
 This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;
 
-interface RestartFlags {
+interface RestartFlags extends JsonFlag {
   readonly after?: number;
   readonly yes?: boolean;
-  readonly json?: boolean;
 }
 
 export const registerFeed: RegisterCommand = (program, context) => {
   const { stdout } = context;
   const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
-  const restart = addJsonCommand(
-    feed,
-    'restart',
-    'catalog feed restart',
-    'catalog feed restart --yes --after 1795218005.123456',
-  );
-  addNotes(restart, NOTES)
+  const examples = ['catalog feed restart', 'catalog feed restart --yes --after 1795218005.123456'];
+  addJsonCommand(feed, 'restart', examples, NOTES)
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
     .option('--after <seconds>', 'also set the feed start later than this position: Unix time in seconds', position)
     .option('--yes', 'restart without asking')

@@ -9,10 +9,9 @@ import { assignment, valueMapping, type Assignments, type ValueMappings } from '
 import { ProgressDisplay } from '../output/progress-display.js';
 import { Rejections } from './rejections.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
-interface ImportFlags {
+interface ImportFlags extends JsonFlag {
   readonly kind: Kind;
   readonly format?: Format;
   readonly column?: Assignments;
@@ -20,7 +19,6 @@ interface ImportFlags {
   readonly skipUnmapped?: boolean;
   readonly strict?: boolean;
   readonly verbose?: boolean;
-  readonly json?: boolean;
 }
 
 /** The formats, and how the names of their files end. */
@@ -60,7 +58,7 @@ const EXAMPLES = [
 ];
 
 export const registerImport: RegisterCommand = (program, context) => {
-  addNotes(addJsonCommand(program, 'import', ...EXAMPLES), NOTES)
+  addJsonCommand(program, 'import', EXAMPLES, NOTES)
     .description('Create and update titles, people or collections from a file.')
     .argument('<file>', 'CSV, TSV or NDJSON in UTF-8, plain or gzip; - for standard input')
     .addOption(kindOption('what the file contains').makeOptionMandatory())
@@ -105,12 +103,12 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
       { bulk: true },
     );
   } catch (error) {
-    throw isFileError(error) ? unreadable(file, error) : error;
+    throw toReadError(file, error);
   } finally {
     display.stop();
     source.destroy();
   }
-  if (!flags.json && !flags.verbose) context.stderr.write(rejections.describe());
+  if (!flags.json && !flags.verbose) context.stderr.write(rejections.report());
   const document = { kind: flags.kind, ...result, rejections: rejections.list() };
   report(context.stdout, flags.json, document, summary(flags.kind, result));
   if (result.rows > 0 && result.rows === result.rejected + result.skipped) {
@@ -135,25 +133,20 @@ async function openFile(file: string): Promise<{ source: Readable; size: number 
   try {
     const handle = await open(file);
     const found = await handle.stat();
-    if (found.isDirectory()) {
-      await handle.close();
-      throw new OperatorError(`${file} is a directory, not a file.`);
-    }
-    return {
-      source: handle.createReadStream({ highWaterMark: CHUNK }),
-      size: found.isFile() ? found.size : undefined,
-    };
+    const size = found.isFile() ? found.size : undefined;
+    if (!found.isDirectory()) return { source: handle.createReadStream({ highWaterMark: CHUNK }), size };
+    await handle.close();
   } catch (error) {
-    throw isFileError(error) ? unreadable(file, error) : error;
+    throw toReadError(file, error);
   }
+  throw new OperatorError(`${file} is a directory, not a file.`);
 }
 
-function isFileError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error && ['open', 'fstat', 'read'].includes(String(error.syscall));
-}
-
-function unreadable(file: string, error: NodeJS.ErrnoException): OperatorError {
-  const reason = error.code === 'ENOENT' ? 'no such file' : error.message;
+/** @returns what to report about a file that cannot be read; any other error unchanged */
+function toReadError(file: string, error: unknown): unknown {
+  const { code, syscall = '', message } = error as NodeJS.ErrnoException;
+  if (!['open', 'fstat', 'read'].includes(syscall)) return error;
+  const reason = code === 'ENOENT' ? 'no such file' : message;
   return new OperatorError(`Cannot read ${file}: ${reason}.`, { cause: error });
 }
 

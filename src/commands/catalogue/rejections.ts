@@ -49,13 +49,13 @@ export class Rejections {
   }
 
   /** @returns the groups for people, one line each, with the values below; empty without any */
-  describe(): string {
+  report(): string {
     return this.list()
       .flatMap(({ reason, rows, first }) => {
         const others = first.reduce((left, value) => left - value.rows, rows);
         return [
           `${countOf(rows, 'row')} rejected: ${reason}`,
-          ...first.map(describeValue),
+          ...first.map(valueLine),
           ...(others > 0 ? [`  … and ${formatCount(others)} more`] : []),
         ];
       })
@@ -64,6 +64,6 @@ export class Rejections {
   }
 }
 
-function describeValue({ found, line, rows }: FoundValue): string {
+function valueLine({ found, line, rows }: FoundValue): string {
   return rows === 1 ? `  line ${line}: ${found}` : `  ${found}: ${countOf(rows, 'row')}, first line ${line}`;
 }

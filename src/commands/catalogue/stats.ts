@@ -2,14 +2,14 @@ import type { Command } from 'commander';
 import { readCatalogCounts, repairCounts, verifyCounts, type CountMismatch } from '../../catalog/counts.js';
 import { OperatorError } from '../../errors.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import { table } from '../output/table.js';
 
 export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
   const stats = addJsonCommand(program, 'stats', 'catalog stats')
     .description('Print the numbers of /api/v1/stats, and check the counters behind them.')
     .allowExcessArguments()
-    .action(async ({ json }: { json?: boolean }, command: Command) => {
+    .action(async ({ json }: JsonFlag, command: Command) => {
       // With an action of its own, commander takes the name of a subcommand that does not exist for an argument.
       if (command.args.length > 0) command.error(`error: unknown command '${command.args.join(' ')}'`);
       const counts = await withDatabase((db) => readCatalogCounts(db), { mayBeReadOnly: true });
@@ -24,25 +24,22 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
       'Recount the catalogue and compare with the stored counters. The exit code is 1 if a counter is wrong.',
     )
     .option('--repair', 'correct wrong counters; blocks writes to the catalogue meanwhile')
-    .action(async ({ repair, json }: { repair?: boolean; json?: boolean }) => {
+    .action(async ({ repair, json }: { repair?: boolean } & JsonFlag) => {
       const repaired = repair ? await withDatabase(repairCounts, { bulk: true }) : [];
       const { counts, mismatches } = await withDatabase(verifyCounts, { bulk: true });
-      const lines = repaired.map((mismatch) => `Repaired ${describe(mismatch)}`);
+      const lines = repaired.map((mismatch) => `Repaired ${textOf(mismatch)}`);
       if (mismatches.length === 0) {
         const summary = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
         lines.push(`All counters are correct: ${summary.join(', ')}`);
       }
       if (json || lines.length > 0) report(stdout, json, { counts, mismatches, repaired }, lines.join('\n'));
       if (mismatches.length > 0) {
-        throw new OperatorError(
-          [...mismatches.map((mismatch) => `Wrong counter ${describe(mismatch)}`), 'Correct them with --repair.'].join(
-            '\n',
-          ),
-        );
+        const wrong = mismatches.map((mismatch) => `Wrong counter ${textOf(mismatch)}.`);
+        throw new OperatorError(wrong.join('\n'), { advice: 'Correct them with --repair.' });
       }
     });
 };
 
-function describe({ counter, kept, counted }: CountMismatch): string {
+function textOf({ counter, kept, counted }: CountMismatch): string {
   return `${counter}: stored ${kept}, counted ${counted}`;
 }

@@ -5,27 +5,35 @@ import {
   renameDeveloper,
   setDeveloperPlan,
   suspendDeveloper,
+  type Developer,
 } from '../../developers/developers.js';
 import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
-import { age, table } from '../output/table.js';
-import { registerPasskeys } from './passkeys.js';
+import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { age, type Columns } from '../output/table.js';
 import { registerQuotas } from './quotas.js';
 import { registerSignIn } from './sign-in.js';
 
+const COLUMNS: Columns<Developer> = {
+  id: ({ id }) => id,
+  'project name': (developer) => developer.projectName,
+  plan: (developer) => developer.planId,
+  attribution: ({ attributionRequired }) => attributionRequired,
+  created: ({ createdAt }) => age(createdAt),
+  suspended: ({ suspendedAt }) => age(suspendedAt),
+};
+
 /** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and what the other files add */
 export const registerDevelopers: RegisterCommand = (program, context) => {
-  const { stdout, withDatabase, command } = context;
+  const { stdout, command } = context;
   const developers = program.command('developers').description('Manage the developers who have access.');
 
   addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('Register a developer.')
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
-    .action(async (options: { projectName: string; attributionRequired: boolean; json?: boolean }) => {
+    .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
       const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), UNCACHED);
       const { id } = developer;
       const next = `${command} keys create --developer ${id} --plan free`;
@@ -34,45 +42,24 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
 
   addJsonCommand(developers, 'list', 'catalog developers list')
     .description('List all developers.')
-    .action(async ({ json }: { json?: boolean }) => {
-      const rows = await withDatabase(listDevelopers);
-      const lines = table(
-        rows,
-        {
-          id: ({ id }) => id,
-          'project name': ({ projectName }) => projectName,
-          plan: (developer) => developer.planId,
-          attribution: ({ attributionRequired }) => attributionRequired,
-          created: ({ createdAt }) => age(createdAt),
-          suspended: ({ suspendedAt }) => age(suspendedAt),
-        },
-        stdout,
-      );
-      report(stdout, json, { developers: rows }, lines);
-    });
+    .action(({ json }: JsonFlag) => reportRows(context, json, 'developers', listDevelopers, COLUMNS));
 
   addJsonCommand(developers, 'rename', 'catalog developers rename 1 "Film club Berlin"')
     .description("Change the name of a developer's project.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .argument('<name>', 'new name of the project; /api/v1/me shows it', projectName)
-    .action(async (id: number, name: string, { json }: { json?: boolean }) => {
+    .action(async (id: number, name: string, { json }: JsonFlag) => {
       const { result: developer, applies } = await makeChange(context, (db) => renameDeveloper(db, id, name));
-      report(
-        stdout,
-        json,
-        { developer },
-        `Renamed the project of developer ${id} to "${name}". This applies ${applies}.`,
-      );
+      const line = `Renamed the project of developer ${id} to "${name}". This applies ${applies}.`;
+      report(stdout, json, { developer }, line);
     });
 
-  addNotes(
-    addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro'),
-    'To move an existing key, use "catalog keys set-plan".',
-  )
+  const setPlanNotes = 'To move an existing key, use "catalog keys set-plan".';
+  addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro', setPlanNotes)
     .description('Set the plan of keys that a developer creates from now on. Existing keys stay on their plan.')
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
-    .action(async (id: number, { plan, json }: { plan: string; json?: boolean }) => {
+    .action(async (id: number, { plan, json }: { plan: string } & JsonFlag) => {
       const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan), UNCACHED);
       report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
     });
@@ -80,21 +67,20 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
   addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
     .description("Refuse all of a developer's keys. Applies from the next request.")
     .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: { json?: boolean }) => {
-      const change = await makeChange(context, (db) => suspendDeveloper(db, id));
+    .action(async (id: number, { json }: JsonFlag) => {
+      const { result: developer } = await makeChange(context, (db) => suspendDeveloper(db, id));
       const line = `Suspended developer ${id}. To undo: ${command} developers reinstate ${id}`;
-      report(stdout, json, { developer: change.result }, line);
+      report(stdout, json, { developer }, line);
     });
 
   addJsonCommand(developers, 'reinstate', 'catalog developers reinstate 1')
     .description("Accept a suspended developer's keys again, except revoked and expired ones.")
     .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: { json?: boolean }) => {
-      const change = await makeChange(context, (db) => reinstateDeveloper(db, id));
-      report(stdout, json, { developer: change.result }, `Reinstated developer ${id}.`);
+    .action(async (id: number, { json }: JsonFlag) => {
+      const { result: developer } = await makeChange(context, (db) => reinstateDeveloper(db, id));
+      report(stdout, json, { developer }, `Reinstated developer ${id}.`);
     });
 
   registerQuotas(developers, context);
   registerSignIn(developers, context);
-  registerPasskeys(developers, context);
 };

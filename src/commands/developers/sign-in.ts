@@ -1,31 +1,52 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Knex } from 'knex';
-import { linkIdentity, listIdentities, unlinkIdentity, type Identity } from '../../accounts/identities.js';
-import { listPasskeys } from '../../accounts/passkeys.js';
+import {
+  linkIdentity,
+  listIdentities,
+  unlinkIdentity,
+  type Identity,
+  type LinkedIdentity,
+} from '../../accounts/identities.js';
+import { listPasskeys, revokePasskey, type Passkey } from '../../accounts/passkeys.js';
 import { endAllSessions } from '../../accounts/sessions.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
 import { InvalidSetting, parseIssuer } from '../../config/parsers.js';
 import type { Config } from '../../config/settings.js';
+import { findDeveloper } from '../../developers/developers.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
+import { countOf } from '../../platform/text/count.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addJsonCommand, report } from '../output/report.js';
-import { shortTime, table } from '../output/table.js';
-import { countOf } from '../../platform/text/count.js';
+import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { age, shortTime, type Columns } from '../output/table.js';
 
 /** An example of the options that name an identity. */
 const IDENTITY = '--issuer https://id.example.com --subject 10769150';
 
-/** `catalog developers sign-in-link|link|identities|unlink|sign-out` */
+const IDENTITY_COLUMNS: Columns<LinkedIdentity> = {
+  issuer: ({ issuer }) => issuer,
+  subject: ({ subject }) => subject,
+  linked: ({ linkedAt }) => shortTime(linkedAt),
+};
+
+const PASSKEY_COLUMNS: Columns<Passkey> = {
+  passkey: ({ id }) => id,
+  name: ({ name }) => name,
+  synced: ({ isSynced }) => isSynced,
+  created: ({ createdAt }) => age(createdAt),
+  'last used': ({ lastUsedAt }) => age(lastUsedAt),
+};
+
+/** `catalog developers sign-in-link|link|identities|unlink|passkeys|remove-passkey|sign-out` */
 export const registerSignIn: RegisterCommand = (developers, context) => {
-  const { stdout, config, withDatabase } = context;
+  const { stdout, config } = context;
 
   addJsonCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`Print a link that signs a developer in. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`)
     .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: { json?: boolean }) => {
+    .action(async (id: number, { json }: JsonFlag) => {
       const publicUrl = publicUrlOf(config());
       const { result: token } = await makeChange(context, (db) => createSignInLink(db, id), UNCACHED);
       if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
@@ -39,8 +60,8 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
 
   /** Ends sessions. @returns how many, and a second line that names the passkeys that can still sign in, if there are any */
   async function end(id: number, act: (db: Knex) => Promise<number>): Promise<{ ended: number; left: string }> {
-    const change = async (db: Knex) => ({ ended: await act(db), passkeys: await listPasskeys(db, id) });
-    const { result } = await makeChange(context, change, UNCACHED);
+    const endAndList = async (db: Knex) => ({ ended: await act(db), passkeys: await listPasskeys(db, id) });
+    const { result } = await makeChange(context, endAndList, UNCACHED);
     const { ended, passkeys } = result;
     if (passkeys.length === 0) return { ended, left: '' };
     const which = countOf(passkeys.length, 'passkey');
@@ -57,7 +78,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
 
   addIdentityCommand('link', issuerUrl)
     .description('Let an identity of your OpenID Connect provider sign in as a developer.')
-    .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
+    .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }), UNCACHED);
       const line = `Linked developer ${id}: this identity can now sign in as that developer.`;
       report(stdout, json, { developerId: id, issuer, subject }, line);
@@ -68,7 +89,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       "Stop an identity from signing in as a developer. Ends the developer's sessions and unused sign-in links. " +
         'Passkeys can still sign in.',
     )
-    .action(async (id: number, { issuer, subject, json }: Identity & { json?: boolean }) => {
+    .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       const { ended, left } = await end(id, (db) => unlinkIdentity(db, id, { issuer, subject }));
       const document = { developerId: id, issuer, subject, sessionsEnded: ended };
       const line = `Unlinked the identity and ended ${countOf(ended, 'session')} of developer ${id}.`;
@@ -78,23 +99,37 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
     .description('List the identities that can sign in as a developer.')
     .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: { json?: boolean }) => {
-      const identities = await withDatabase((db) => listIdentities(db, id));
-      const lines = table(identities, {
-        issuer: ({ issuer }) => issuer,
-        subject: ({ subject }) => subject,
-        linked: ({ linkedAt }) => shortTime(linkedAt),
-      });
-      report(stdout, json, { identities }, lines);
-    });
+    .action((id: number, { json }: JsonFlag) =>
+      reportRows(context, json, 'identities', (db) => listIdentities(db, id), IDENTITY_COLUMNS),
+    );
 
   addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: { json?: boolean }) => {
+    .action(async (id: number, { json }: JsonFlag) => {
       const { ended, left } = await end(id, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(ended, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, sessionsEnded: ended }, line + left);
+    });
+
+  addJsonCommand(developers, 'passkeys', 'catalog developers passkeys 1')
+    .description('List the passkeys that can sign in as a developer.')
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .action((id: number, { json }: JsonFlag) => {
+      const read = (db: Knex) => findDeveloper(db, id).then(() => listPasskeys(db, id));
+      return reportRows(context, json, 'passkeys', read, PASSKEY_COLUMNS);
+    });
+
+  addJsonCommand(developers, 'remove-passkey', 'catalog developers remove-passkey 1 7')
+    .description(
+      "Stop a passkey from signing in as a developer. Ends the developer's sessions and unused sign-in links.",
+    )
+    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument('<passkey>', 'number of the passkey, as "catalog developers passkeys" lists it', positiveInteger)
+    .action(async (id: number, passkey: number, { json }: JsonFlag) => {
+      const { result: sessionsEnded } = await makeChange(context, (db) => revokePasskey(db, id, passkey), UNCACHED);
+      const line = `Removed passkey ${passkey} and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
+      report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });
 };
 

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander';
+import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import {
   readUsageByDeveloper,
@@ -10,20 +11,23 @@ import { csvText } from '../../usage/csv.js';
 import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import { table } from '../output/table.js';
 
 /** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;
 
-interface UsageOptions {
+interface UsageOptions extends JsonFlag {
   readonly developer?: number;
   readonly byKey?: boolean;
   readonly days: number;
   readonly csv?: boolean;
-  readonly json?: boolean;
 }
+
+const NOTES = `Refused requests exceeded a limit of their plan. Failed requests are errors of the service. Servers save their
+counts about every 10 seconds.`;
+
+const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --csv'];
 
 /** The columns of totals, in the table and in CSV. */
 type TotalColumns<Total> = Readonly<Record<string, (total: Total) => string | number | null>>;
@@ -48,11 +52,7 @@ const KEY_COLUMNS: TotalColumns<OwnedKeyTotal> = {
 };
 
 export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }) => {
-  addNotes(
-    addJsonCommand(program, 'usage', 'catalog usage', 'catalog usage --by-key --developer 1 --days 7 --csv'),
-    `Refused requests exceeded a limit of their plan. Failed requests are errors of the service. Servers save their
-counts about every 10 seconds.`,
-  )
+  addJsonCommand(program, 'usage', EXAMPLES, NOTES)
     .description('Show the requests of all developers, the most active first.')
     .option('--by-key', 'show each key with requests instead of each developer')
     .option('--developer <id>', 'requests of one developer only', positiveInteger)
@@ -63,33 +63,24 @@ counts about every 10 seconds.`,
       DEFAULT_DAYS,
     )
     .addOption(new Option('--csv', 'print comma-separated values').conflicts('json'))
-    .action(async ({ developer, byKey, days, ...form }: UsageOptions) => {
-      const read = <T>(readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<T>): Promise<T> =>
-        withDatabase(
-          async (db) => {
-            if (developer !== undefined) await findDeveloper(db, developer);
-            return readTotals(db, { days, developerId: developer });
-          },
-          { mayBeReadOnly: true },
-        );
-      if (byKey) print(form, days, 'keys', await read(readUsageByOwnedKey), KEY_COLUMNS);
-      else print(form, days, 'developers', await read(readUsageByDeveloper), DEVELOPER_COLUMNS);
+    .action(async ({ developer, byKey, days, csv, json }: UsageOptions) => {
+      const print = async <Total extends UsageCounts>(
+        name: string,
+        readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<readonly Total[]>,
+        columns: TotalColumns<Total>,
+      ): Promise<void> => {
+        const read = async (db: Knex) => {
+          if (developer !== undefined) await findDeveloper(db, developer);
+          return readTotals(db, { days, developerId: developer });
+        };
+        const totals = await withDatabase(read, { mayBeReadOnly: true });
+        const rows = totals.map((counts) => ({ ...counts, requests: requestsOf(counts) }));
+        if (csv) stdout.write(toCsv(totals, columns));
+        else report(stdout, json, { days, [name]: rows }, table(totals, columns, stdout));
+      };
+      if (byKey) await print('keys', readUsageByOwnedKey, KEY_COLUMNS);
+      else await print('developers', readUsageByDeveloper, DEVELOPER_COLUMNS);
     });
-
-  function print<Total extends UsageCounts>(
-    form: Pick<UsageOptions, 'csv' | 'json'>,
-    days: number,
-    name: string,
-    totals: readonly Total[],
-    columns: TotalColumns<Total>,
-  ): void {
-    if (form.csv) {
-      stdout.write(csv(totals, columns));
-      return;
-    }
-    const rows = totals.map((counts) => ({ ...counts, requests: requestsOf(counts) }));
-    report(stdout, form.json, { days, [name]: rows }, table(totals, columns, stdout));
-  }
 };
 
 function requestsOf({ served, refused, failed }: UsageCounts): number {
@@ -104,7 +95,7 @@ function keptDays(text: string): number {
 }
 
 /** Writes rows as CSV (RFC 4180). A heading is the name of its column with underscores for spaces. */
-function csv<Row>(rows: readonly Row[], columns: TotalColumns<Row>): string {
+function toCsv<Row>(rows: readonly Row[], columns: TotalColumns<Row>): string {
   const read = Object.values(columns);
   const cellOf = (value: string | number | null): string =>
     typeof value === 'string' ? csvText(value) : String(value ?? '');

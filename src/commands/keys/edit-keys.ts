@@ -4,8 +4,7 @@ import type { Expiry } from '../../keys/expiry.js';
 import { expiryOrNever, labelOrNone, planId } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
 import { PREFIX_HELP, readPrefix } from './key-argument.js';
 import { keyDocument } from './key-document.js';
@@ -18,7 +17,7 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
     .description('Move a key to another plan. Applies from the next request.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
-    .action(async (argument: string, { plan, json }: { plan: string; json?: boolean }, command: Command) => {
+    .action(async (argument: string, { plan, json }: { plan: string } & JsonFlag, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan));
       const { before, after } = result;
@@ -28,16 +27,14 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
       report(stdout, json, { ...keyDocument(after), changed }, line);
     });
 
-  addJsonCommand(
-    keys,
-    'set-label',
+  addJsonCommand(keys, 'set-label', [
     'catalog keys set-label svc_1a2B3c4D "production, eu-west"',
     'catalog keys set-label svc_1a2B3c4D ""',
-  )
+  ])
     .description('Change the label of an active key.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<label>', 'new label; "" removes it', labelOrNone)
-    .action(async (argument: string, label: string | null, { json }: { json?: boolean }, command: Command) => {
+    .action(async (argument: string, label: string | null, { json }: JsonFlag, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { result } = await makeChange(context, (db) => setKeyLabel(db, prefix, label), UNCACHED);
       const changed = result.before.label !== label;
@@ -45,18 +42,16 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
       report(stdout, json, { ...keyDocument(result.after), changed }, `Key ${prefix} ${has}.`);
     });
 
-  const setExpiry = addJsonCommand(
+  addJsonCommand(
     keys,
     'set-expiry',
-    'catalog keys set-expiry svc_1a2B3c4D 90d',
-    'catalog keys set-expiry svc_1a2B3c4D 2027-01-31T18:00Z',
-    'catalog keys set-expiry svc_1a2B3c4D never',
-  );
-  addNotes(setExpiry, 'A key that has expired stays expired. To end a key at once, use "catalog keys revoke".')
+    ['90d', '2027-01-31T18:00Z', 'never'].map((when) => `catalog keys set-expiry svc_1a2B3c4D ${when}`),
+    'A key that has expired stays expired. To end a key at once, use "catalog keys revoke".',
+  )
     .description('Change when an active key expires, to an earlier or a later time.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<when>', 'a duration from now such as 90d, a date or time in UTC, or never', expiryOrNever)
-    .action(async (argument: string, when: Expiry | 'never', { json }: { json?: boolean }, command: Command) => {
+    .action(async (argument: string, when: Expiry | 'never', { json }: JsonFlag, command: Command) => {
       const prefix = readPrefix(argument, command);
       const expires = when === 'never' ? null : when;
       const { result, applies } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires));

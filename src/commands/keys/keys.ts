@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander';
+import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import type { Expiry } from '../../keys/expiry.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
@@ -7,33 +8,29 @@ import { rollKey } from '../../keys/roll-key.js';
 import { expiryOrNever, label as toLabel, overlap as toOverlap, planId, positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
-import { shortTime, table } from '../output/table.js';
+import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { shortTime } from '../output/table.js';
 import { registerKeyEdits } from './edit-keys.js';
 import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
-interface CreateOptions {
+interface CreateOptions extends JsonFlag {
   developer?: number;
   plan?: string;
   label?: string;
   expires?: Expiry | 'never';
   demo?: boolean;
-  json?: boolean;
 }
 
 /** `catalog keys create|list|roll|revoke`, and what {@link registerKeyEdits} adds */
 export const registerKeys: RegisterCommand = (program, context) => {
-  const { stdin, stdout, stderr, withDatabase } = context;
+  const { stdin, stdout, stderr } = context;
   const keys = program.command('keys').description('Manage API keys.');
 
-  addJsonCommand(
-    keys,
-    'create',
+  addJsonCommand(keys, 'create', [
     'catalog keys create --developer 1 --plan free --label production',
     'catalog keys create --developer 1 --plan free --expires 90d',
-  )
+  ])
     .description('Create a key and print it once. Only its hash is stored.')
     .option('--developer <id>', 'id of the developer who owns the key; required without --demo', positiveInteger)
     .option('--plan <plan>', 'plan that sets its limits; required without --demo', planId)
@@ -72,18 +69,17 @@ export const registerKeys: RegisterCommand = (program, context) => {
   addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
     .description('List keys, each identified by its prefix.')
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
-    .action(async ({ developer, json }: { developer?: number; json?: boolean }) => {
-      const rows = await withDatabase(async (db) => {
+    .action(({ developer, json }: { developer?: number } & JsonFlag) => {
+      const read = async (db: Knex) => {
         if (developer !== undefined) await findDeveloper(db, developer);
         return listKeys(db, developer);
-      });
-      report(stdout, json, { keys: rows.map(keyDocument) }, table(rows, KEY_COLUMNS, stdout));
+      };
+      return reportRows(context, json, 'keys', read, KEY_COLUMNS, keyDocument);
     });
 
-  addNotes(
-    addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h'),
-    'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.',
-  )
+  const rollNotes =
+    'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.';
+  addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h', rollNotes)
     .description('Replace a key and print its successor once. The old key keeps working until the overlap ends.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption(
@@ -91,7 +87,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       'how long the old key keeps working: now, or a duration such as 24h',
       toOverlap,
     )
-    .action(async (argument: string, { overlap, json }: { overlap: number; json?: boolean }, command: Command) => {
+    .action(async (argument: string, { overlap, json }: { overlap: number } & JsonFlag, command: Command) => {
       const prefix = readPrefix(argument, command);
       const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
       const { successor, predecessor } = result;
@@ -101,10 +97,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
       report(stdout, json, document, `${lines}\n  ${successor.key}`);
     });
 
-  addJsonCommand(keys, 'revoke', 'catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt')
+  addJsonCommand(keys, 'revoke', ['catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt'])
     .description('Revoke a key permanently. It is refused from the next request.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
-    .action(async (argument: string, { json }: { json?: boolean }, command: Command) => {
+    .action(async (argument: string, { json }: JsonFlag, command: Command) => {
       const which = await readPrefixOrKey(argument, stdin, command);
       // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
       const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));

@@ -2,15 +2,14 @@ import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { table, type Columns } from '../output/table.js';
 
-interface SetOptions {
+interface SetOptions extends JsonFlag {
   name?: string;
   perMinute?: number;
   perDay?: number;
   commercialUse?: boolean;
-  json?: boolean;
 }
 
 const COLUMNS: Columns<Plan> = {
@@ -22,15 +21,11 @@ const COLUMNS: Columns<Plan> = {
 };
 
 export const registerPlans: RegisterCommand = (program, context) => {
-  const { stdout, withDatabase } = context;
   const commands = program.command('plans').description('Manage the plans of keys.');
 
   addJsonCommand(commands, 'list', 'catalog plans list')
     .description('List all plans.')
-    .action(async ({ json }: { json?: boolean }) => {
-      const plans = await withDatabase(listPlans);
-      report(stdout, json, { plans }, table(plans, COLUMNS));
-    });
+    .action(({ json }: JsonFlag) => reportRows(context, json, 'plans', listPlans, COLUMNS));
 
   addJsonCommand(commands, 'set', 'catalog plans set pro --per-minute 900')
     .description('Add or change a plan. Changes apply from the next request; omitted options keep their values.')
@@ -50,6 +45,6 @@ export const registerPlans: RegisterCommand = (program, context) => {
       const { result } = await makeChange(context, (db) => setPlan(db, id, values));
       const { plan, created } = result;
       const heading = created ? `Added plan ${id}:` : `Plan ${id} is now:`;
-      report(stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);
+      report(context.stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);
     });
 };

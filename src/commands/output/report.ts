@@ -1,14 +1,29 @@
 import type { Command } from 'commander';
+import type { Knex } from 'knex';
 import type { Writable } from 'node:stream';
-import { addExamples } from './help.js';
+import type { CommandContext } from '../context.js';
+import { addExamples, addNotes } from './help.js';
+import { table, type Columns } from './table.js';
+
+export interface JsonFlag {
+  readonly json?: boolean;
+}
 
 /**
  * Adds a command with the option `--json`, see {@link report}.
  *
- * @param examples - the last part of its help, below the texts that the command adds itself
+ * @param examples - the last part of its help
+ * @param notes - for its help, see {@link addNotes}
  */
-export function addJsonCommand(parent: Command, name: string, ...examples: readonly string[]): Command {
-  return addExamples(parent.command(name).option('--json', 'print one JSON document'), examples);
+export function addJsonCommand(
+  parent: Command,
+  name: string,
+  examples: string | readonly string[],
+  notes?: string,
+): Command {
+  const command = parent.command(name).option('--json', 'print one JSON document');
+  if (notes !== undefined) addNotes(command, notes);
+  return addExamples(command, [examples].flat());
 }
 
 /**
@@ -19,6 +34,23 @@ export function addJsonCommand(parent: Command, name: string, ...examples: reado
  */
 export function report(output: Writable, json: boolean | undefined, document: object, text: string): void {
   output.write(`${json ? JSON.stringify(document, toSnakeCase, 2) : text}\n`);
+}
+
+/**
+ * Reads rows from the database and writes them, see {@link report}: as a table for people.
+ *
+ * @param name - of the only member of the document, the list of the rows
+ */
+export async function reportRows<Row>(
+  { stdout, withDatabase }: CommandContext,
+  json: boolean | undefined,
+  name: string,
+  read: (db: Knex) => Promise<readonly Row[]>,
+  columns: Columns<Row>,
+  toDocument: (row: Row) => unknown = (row) => row,
+): Promise<void> {
+  const rows = await withDatabase(read);
+  report(stdout, json, { [name]: rows.map(toDocument) }, table(rows, columns, stdout));
 }
 
 export function printLine(output: Writable, line: string): void {

@@ -3,8 +3,8 @@ import { printable } from '../../platform/text/plain-text.js';
 import { formatRelative } from '../../platform/time/relative-time.js';
 
 /** A time in RFC 3339 that is shown as an age on a terminal: `3d ago`. */
-export class Age {
-  constructor(readonly timestamp: string) {}
+interface Age {
+  readonly timestamp: string;
 }
 
 /** What a table shows in a place: null as `-`, a boolean as yes or no. */
@@ -20,7 +20,7 @@ interface Output {
 }
 
 /** The columns that are cut where a table is too wide for its terminal. The others hold what people copy. */
-const FREE_TEXT = ['label', 'project name', 'state', 'details', 'subject', 'name'];
+const FREE_TEXT = ['label', 'project name', 'state', 'details', 'name'];
 
 /** No column gets narrower. */
 const LEAST_WIDTH = 8;
@@ -56,7 +56,7 @@ export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output: 
 
 /** @returns a time as an age on a terminal and exactly elsewhere */
 export function age(timestamp: string | null): Age | null {
-  return timestamp === null ? null : new Age(timestamp);
+  return timestamp === null ? null : { timestamp };
 }
 
 /** Cuts a timestamp to the second, for people. */
@@ -78,7 +78,7 @@ function narrow(head: readonly string[], widths: number[], available: number): v
 function textOf(value: Cell, isTerminal: boolean): string {
   if (value === null) return '-';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (value instanceof Age) {
+  if (typeof value === 'object') {
     return isTerminal ? formatRelative(value.timestamp, Date.now(), 'narrow') : (shortTime(value.timestamp) ?? '-');
   }
   // SQL and earlier versions have stored names unchecked.

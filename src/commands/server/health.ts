@@ -5,8 +5,7 @@ import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import { printable } from '../../platform/text/plain-text.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 /** Bound on the whole check, in milliseconds. A server bounds its own look at the database more tightly. */
 const TIMEOUT_MS = 3_000;
@@ -23,9 +22,9 @@ interface Readiness {
 }
 
 export const registerHealth: RegisterCommand = (program, context) => {
-  addNotes(addJsonCommand(program, 'health', 'catalog health', 'PORT=9000 catalog health'), NOTES)
+  addJsonCommand(program, 'health', ['catalog health', 'PORT=9000 catalog health'], NOTES)
     .description('Check that the server on this machine is ready.')
-    .action((flags: { json?: boolean }) => run(flags.json, context));
+    .action(({ json }: JsonFlag) => run(json, context));
 };
 
 async function run(asJson: boolean | undefined, { config, stdout }: CommandContext): Promise<void> {

@@ -4,8 +4,7 @@ import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
-import { addNotes } from '../output/help.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
 and keep that command running:
@@ -17,11 +16,11 @@ export const registerOperator: RegisterCommand = (program, context) => {
   const { stdout, config } = context;
   const operator = program.command('operator').description('Open the operator pages.');
 
-  addNotes(addJsonCommand(operator, 'sign-in-link', 'catalog operator sign-in-link'), NOTES)
+  addJsonCommand(operator, 'sign-in-link', 'catalog operator sign-in-link', NOTES)
     .description(
       `Print a link that signs you in to the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`,
     )
-    .action(async ({ json }: { json?: boolean }) => {
+    .action(async ({ json }: JsonFlag) => {
       const origin = originOf(config());
       const { result: token } = await makeChange(context, createOperatorLink, UNCACHED);
       const url = operatorLinkUrl(origin, token);
@@ -33,9 +32,9 @@ export const registerOperator: RegisterCommand = (program, context) => {
 /** @returns the origin of the operator pages @throws OperatorError if servers have none, or choose the port themselves */
 function originOf({ metricsAddress, operatorPages }: Config): string {
   if (metricsAddress === undefined) {
-    throw new OperatorError(
-      'There are no operator pages: METRICS_ADDRESS is off. Set it to an address, such as :9464.',
-    );
+    throw new OperatorError('There are no operator pages: METRICS_ADDRESS is off.', {
+      advice: 'Set it to an address, such as :9464.',
+    });
   }
   if (!operatorPages) throw new OperatorError('There are no operator pages: OPERATOR_PAGES is off.');
   const { host, port } = metricsAddress;

@@ -80,9 +80,8 @@ async function requireKnownMigrations(db: Knex): Promise<void> {
   const { files, applied } = await readMigrations(db);
   const unknown = applied.filter((name) => !files.includes(name));
   if (unknown.length > 0) {
-    throw new OperatorError(
-      `The database has migrations that this version of the service lacks: ${unknown.join(', ')}. Run a newer version.`,
-    );
+    const message = `The database has migrations that this version of the service lacks: ${unknown.join(', ')}.`;
+    throw new OperatorError(message, { advice: 'Run a newer version.' });
   }
 }
 
@@ -101,10 +100,11 @@ export async function readMigrations(db: Knex): Promise<{ files: readonly string
   const files = await new SqlMigrationSource().getMigrations();
   const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
   if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
-    throw new OperatorError(
-      'An unreleased version made this database, and no release can migrate it: start with an empty database or ' +
-        'DATA_DIR, and move the catalogue there with "catalog export" of that version and "catalog import" of this one.',
-    );
+    throw new OperatorError('An unreleased version made this database, and no release can migrate it.', {
+      advice:
+        'Start with an empty database or DATA_DIR, and move the catalogue there with "catalog export" of that ' +
+        'version and "catalog import" of this one.',
+    });
   }
   return { files, applied };
 }
