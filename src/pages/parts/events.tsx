@@ -28,16 +28,14 @@ export function EventTable({ events, isOfOneKey = false, developer = 'You' }: Ev
       columns={['Event', ...(isOfOneKey ? [] : ['Key']), 'By', 'Time']}
       rows={events.map((event) => [
         describe(event),
-        ...(isOfOneKey ? [] : [<EventKey event={event} />]),
+        ...(isOfOneKey
+          ? []
+          : [event.keyPrefix !== null && <KeyName prefix={event.keyPrefix} label={event.keyLabel} />]),
         event.actor === 'developer' ? developer : ACTORS[event.actor],
         <RelativeTime at={event.at} />,
       ])}
     />
   );
-}
-
-function EventKey({ event: { keyPrefix, keyLabel } }: { readonly event: DeveloperEvent }): VNode | null {
-  return keyPrefix === null ? null : <KeyName prefix={keyPrefix} label={keyLabel} />;
 }
 
 /** Events of earlier versions do not record the way. */
@@ -50,34 +48,23 @@ const SIGNED_IN = {
 
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
   const { plan, from, to, successor, expires_at: expiresAt, subject, name } = details;
-  const end = expiresAt === undefined ? undefined : <Time at={expiresAt} />;
+  const end = expiresAt !== undefined && <Time at={expiresAt} />;
+  const chosen = <UserText text={to ?? ''} />;
   switch (kind) {
     case 'created':
-      return (
-        <>
-          Key created on the {plan} plan
-          {end && <>, expires {end}</>}
-        </>
-      );
+      return ['Key created on the ', plan, ' plan', end && [', expires ', end]];
     case 'rolled':
-      return (
-        <>
-          Key rolled: replaced by <KeyReference prefix={successor ?? ''} label={null} />
-          {end && <>, active until {end}</>}
-        </>
-      );
+      return [
+        'Key rolled: replaced by ',
+        <KeyReference prefix={successor ?? ''} label={null} />,
+        end && [', active until ', end],
+      ];
     case 'expiry_changed':
-      return end ? <>Expiry changed to {end}</> : 'Expiry removed';
+      return end ? ['Expiry changed to ', end] : 'Expiry removed';
     case 'plan_changed':
       return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from ${from ?? ''} to ${to ?? ''}`;
     case 'label_changed':
-      return to === undefined ? (
-        'Label removed'
-      ) : (
-        <>
-          Label changed to <UserText text={to} />
-        </>
-      );
+      return to === undefined ? 'Label removed' : ['Label changed to ', chosen];
     case 'revoked':
       return 'Key revoked';
     case 'expired':
@@ -85,11 +72,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'registered':
       return 'Project created';
     case 'renamed':
-      return (
-        <>
-          Project renamed to <UserText text={to ?? ''} />
-        </>
-      );
+      return ['Project renamed to ', chosen];
     case 'suspended':
       return 'Account suspended: all keys are rejected';
     case 'reinstated':
@@ -107,11 +90,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
       );
     case 'passkey_added':
     case 'passkey_removed':
-      return (
-        <>
-          Passkey “<UserText text={name ?? ''} />” {kind === 'passkey_added' ? 'added' : 'removed'}
-        </>
-      );
+      return ['Passkey “', <UserText text={name ?? ''} />, `” ${kind === 'passkey_added' ? 'added' : 'removed'}`];
     case 'signed_in':
       return SIGNED_IN[details.with ?? 'unknown'];
     case 'signed_out':

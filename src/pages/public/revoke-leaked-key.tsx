@@ -7,7 +7,7 @@ import type { PublicParts } from './context.js';
 import { formParser } from '../parts/forms/form.js';
 import { CodeBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
-import { ErrorSummary, Field, FormActions } from '../parts/forms/form-field.js';
+import { ErrorSummary, Field, Form } from '../parts/forms/form-elements.js';
 import { page } from '../parts/frame/page.js';
 
 const parseReport = formParser({ key: { schema: {} } });
@@ -64,7 +64,7 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
       hasErrors: error !== undefined,
     },
     <>
-      <ErrorSummary errors={[{ id: 'key', message: error }]} />
+      <ErrorSummary errors={{ key: error }} />
       {outcome !== undefined && (
         <Notice tone={outcome === 'unknown' ? 'info' : 'ok'} role="status">
           {OUTCOMES[outcome]}
@@ -74,9 +74,8 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
         Found an API key of this service in a repository or a log? Paste it here to revoke it at once and for good. You
         do not need an account.
       </p>
-      <form class="form" method="post">
+      <Form label="Revoke key" tone="danger">
         <Field
-          id="key"
           name="key"
           label="API key"
           hint="It starts with svc_ and has 51 characters."
@@ -86,8 +85,7 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
           autocapitalize="off"
           spellcheck={false}
         />
-        <FormActions label="Revoke key" tone="danger" />
-      </form>
+      </Form>
       <h2>Automated reports</h2>
       <p>
         Secret scanners can send the key as JSON. The response is 200 with <code>{'{"revoked":true}'}</code>, or{' '}

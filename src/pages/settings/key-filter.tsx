@@ -5,6 +5,7 @@ import type { KeyRecord } from '../../keys/key-record.js';
 import { findKeyOf, listKeysOf } from '../../keys/keys.js';
 import { isolated } from '../parts/content/values.js';
 import type { SettingsContext } from './guards.js';
+import { Button } from '../parts/content/components.js';
 
 /** A developer may have thousands of inactive keys; the chosen one is always listed. */
 const MOST_LISTED = 50;
@@ -54,9 +55,7 @@ export function KeyFilter({ path, query = {}, keys: { chosen, listed } }: KeyFil
           </option>
         ))}
       </select>
-      <button class="button" type="submit">
-        Show
-      </button>
+      <Button label="Show" />
     </form>
   );
 }

@@ -19,12 +19,11 @@ import { printable } from '../../platform/text/plain-text.js';
 import type { SiteParts } from '../parts/context.js';
 import { formParser } from '../parts/forms/form.js';
 import { queryOf } from '../parts/web/page-address.js';
-import { Badge, Notice } from '../parts/content/components.js';
+import { Badge, Button, Notice } from '../parts/content/components.js';
 import { Table } from '../parts/content/table.js';
 import { PageError } from '../parts/frame/error-page.js';
-import { Field, FormActions } from '../parts/forms/form-field.js';
-import { Operator } from '../parts/content/operator.js';
-import { isolated, RelativeTime, UserText } from '../parts/content/values.js';
+import { Field, Form, FormActions } from '../parts/forms/form-elements.js';
+import { isolated, Operator, RelativeTime, UserText } from '../parts/content/values.js';
 import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from './sign-in/passkey-form.js';
 import { seeOther } from '../parts/web/return-to.js';
 import { browserName } from '../parts/content/browser-name.js';
@@ -136,9 +135,7 @@ function Passkeys({ passkeys, publicUrl, isReadOnly }: PasskeysProps): VNode {
       {!isPossible && <Impossible publicUrl={publicUrl} />}
       {isPossible && !isReadOnly && passkeys.length < MAX_PASSKEYS && (
         <p>
-          <a class="button button-primary" href={`${PATH}/new`}>
-            Add a passkey
-          </a>
+          <Button href={`${PATH}/new`} tone="primary" label="Add a passkey" />
         </p>
       )}
       {passkeys.length >= MAX_PASSKEYS && (
@@ -193,10 +190,9 @@ function RemovePasskey({ passkey, isOnly }: { readonly passkey: Passkey; readonl
           This is your only passkey. Without it, you need another way to sign in, such as a link from <Operator />.
         </Notice>
       )}
-      <form class="form" method="post" action={`${PATH}/remove`}>
+      <Form action={`${PATH}/remove`} label="Remove passkey" tone="danger" cancel={PATH}>
         <input type="hidden" name="passkey" value={id} />
-        <FormActions label="Remove passkey" tone="danger" cancel={PATH} />
-      </form>
+      </Form>
     </>
   );
 }
@@ -226,7 +222,6 @@ function NewPasskey({ ctx }: { readonly ctx: SettingsContext }): VNode {
       </p>
       <PasskeyForm act="create" action={`${PATH}/new`} party={party}>
         <Field
-          id="name"
           name="name"
           label="Name"
           hint="To tell your passkeys apart."

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { Notice } from '../parts/content/components.js';
-import { Operator } from '../parts/content/operator.js';
-import { UserText } from '../parts/content/values.js';
+import { Operator, UserText } from '../parts/content/values.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 import type { SettingsContext } from './guards.js';
 

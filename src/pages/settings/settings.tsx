@@ -12,6 +12,7 @@ import { takeNotice } from '../parts/frame/notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
 import { settingsPage, TABS } from './settings-page.js';
 import { addUsage } from './usage/usage.js';
+import { Button } from '../parts/content/components.js';
 
 /** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
@@ -38,9 +39,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
         {takeNotice(ctx)}
         {!isSignedIn && <p role="status">This browser can no longer open your settings. Your keys stay active.</p>}
         <p>
-          <a class="button button-primary" href={address}>
-            {label}
-          </a>
+          <Button href={address} tone="primary" label={label} />
         </p>
       </>,
     );
@@ -68,9 +67,7 @@ function answerSuspended(ctx: SettingsContext): void {
         You cannot use this page while your account is suspended.
       </p>
       <p>
-        <a class="button" href={path}>
-          Go to your {label.toLowerCase()}
-        </a>
+        <Button href={path} label={`Go to your ${label.toLowerCase()}`} />
       </p>
     </>,
   );

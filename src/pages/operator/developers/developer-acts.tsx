@@ -11,7 +11,7 @@ import { setPlanOfKeys } from '../../../keys/edit-key.js';
 import { listPlans, type Plan } from '../../../limits/plans.js';
 import { formParser } from '../../parts/forms/form.js';
 import { CodeBlock, Notice } from '../../parts/content/components.js';
-import { Field, FormActions } from '../../parts/forms/form-field.js';
+import { Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form-elements.js';
 import { UserText } from '../../parts/content/values.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { performAct } from '../acts.js';
@@ -23,7 +23,7 @@ import { DEVELOPERS } from './developers.js';
 
 const parsePlan = formParser({
   plan: { schema: { pattern: '^[a-z][a-z0-9_-]{0,31}$' } },
-  keys: { schema: { enum: ['', 'on'] } },
+  keys: CHECKBOX,
 });
 
 /** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
@@ -94,9 +94,12 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
         { title: `${verb} the developer`, tab: 'developers', trail: trailTo(developer) },
         <>
           <p>{explanation(<UserText text={projectName} />)}</p>
-          <form class="form" method="post" action={`${developerPath(id)}/${name}`}>
-            <FormActions label={`${verb} developer`} tone={tone} cancel={developerPath(id)} />
-          </form>
+          <Form
+            action={`${developerPath(id)}/${name}`}
+            label={`${verb} developer`}
+            tone={tone}
+            cancel={developerPath(id)}
+          />
         </>,
       );
     });
@@ -143,9 +146,8 @@ function PlanForm({ developer, plans }: { readonly developer: Developer; readonl
       <p>
         Keys that <UserText text={projectName} /> creates from now on get this plan.
       </p>
-      <form class="form" method="post" action={`${developerPath(id)}/plan`}>
+      <Form action={`${developerPath(id)}/plan`} label="Save plan" cancel={developerPath(id)}>
         <Field
-          id="plan"
           name="plan"
           label="Plan"
           value={planId}
@@ -154,12 +156,8 @@ function PlanForm({ developer, plans }: { readonly developer: Developer; readonl
             label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
           }))}
         />
-        <label class="checkbox">
-          <input type="checkbox" name="keys" value="on" autocomplete="off" />
-          <span>Move the developer’s active keys to this plan too</span>
-        </label>
-        <FormActions label="Save plan" cancel={developerPath(id)} />
-      </form>
+        <Checkbox name="keys" label="Move the developer’s active keys to this plan too" />
+      </Form>
     </>
   );
 }

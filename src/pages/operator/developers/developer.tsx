@@ -7,7 +7,7 @@ import { findDeveloper, type Developer } from '../../../developers/developers.js
 import { listEvents } from '../../../events/events.js';
 import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
-import { Badge, Fact } from '../../parts/content/components.js';
+import { Badge, Button, Facts } from '../../parts/content/components.js';
 import { isolated, RelativeTime, Time, UserText } from '../../parts/content/values.js';
 import { EventTable } from '../../parts/events.js';
 import { KeyTable } from '../../parts/keys/key-table.js';
@@ -55,7 +55,7 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
       ctx,
       { title: isolated(projectName), tab: 'developers', trail: { path: DEVELOPERS, label: 'All developers' } },
       <>
-        <Facts
+        <DeveloperFacts
           developer={developer}
           identities={await listIdentities(db, developerId)}
           passkeys={await listPasskeys(db, developerId)}
@@ -108,42 +108,35 @@ interface FactsProps {
   readonly passkeys: readonly Passkey[];
 }
 
-function Facts({ developer, identities, passkeys }: FactsProps): VNode {
+function DeveloperFacts({ developer, identities, passkeys }: FactsProps): VNode {
   const { id, suspendedAt, planId, createdAt, attributionRequired } = developer;
   return (
-    <dl class="facts">
-      <Fact name="Developer ID">{id}</Fact>
-      <Fact name="State">
-        {suspendedAt === null ? (
-          <Badge tone="ok">Active</Badge>
-        ) : (
+    <Facts
+      facts={{
+        'Developer ID': id,
+        State:
+          suspendedAt === null ? (
+            <Badge tone="ok">Active</Badge>
+          ) : (
+            [<Badge tone="danger">Suspended</Badge>, ' ', <RelativeTime at={suspendedAt} />]
+          ),
+        'Plan of new keys': (
           <>
-            <Badge tone="danger">Suspended</Badge> <RelativeTime at={suspendedAt} />
+            <code>{planId}</code>
+            <a class="fact-change" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
+              Change
+            </a>
           </>
-        )}
-      </Fact>
-      <Fact name="Plan of new keys">
-        <code>{planId}</code>
-        <a class="fact-change" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
-          Change
-        </a>
-      </Fact>
-      <Fact name="Created">
-        <Time at={createdAt} />
-      </Fact>
-      <Fact name="Attribution">{attributionRequired ? 'Required' : 'Not required'}</Fact>
-      <Fact name="Identities">{identities.length === 0 ? 'None' : <Identities identities={identities} />}</Fact>
-      <Fact name="Passkeys">
-        {passkeys.length === 0
-          ? 'None'
-          : passkeys.map(({ id: passkey, name }, index) => (
-              <span key={passkey}>
-                {index > 0 && ', '}
-                <UserText text={name} />
-              </span>
-            ))}
-      </Fact>
-    </dl>
+        ),
+        Created: <Time at={createdAt} />,
+        Attribution: attributionRequired ? 'Required' : 'Not required',
+        Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
+        Passkeys:
+          passkeys.length === 0
+            ? 'None'
+            : passkeys.map(({ name }, index) => [index > 0 && ', ', <UserText text={name} />]),
+      }}
+    />
   );
 }
 
@@ -153,18 +146,12 @@ function Acts({ developer: { id, suspendedAt } }: { readonly developer: Develope
   return (
     <div class="cluster">
       <form method="post" action={`${path}/sign-in-link`}>
-        <button class="button" type="submit">
-          Create a sign-in link
-        </button>
+        <Button label="Create a sign-in link" />
       </form>
       {suspendedAt === null ? (
-        <a class="button button-danger" href={`${path}/suspend`}>
-          Suspend
-        </a>
+        <Button href={`${path}/suspend`} tone="danger" label="Suspend" />
       ) : (
-        <a class="button" href={`${path}/reinstate`}>
-          Reinstate
-        </a>
+        <Button href={`${path}/reinstate`} label="Reinstate" />
       )}
     </div>
   );

@@ -3,13 +3,12 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
-import { formParser, type Submission } from '../../parts/forms/form.js';
+import { formParser, hashOfForm, ONCE_FIELD, type Submission } from '../../parts/forms/form.js';
 import { queryOf } from '../../parts/web/page-address.js';
 import { seeOther } from '../../parts/web/return-to.js';
-import { Badge } from '../../parts/content/components.js';
+import { Badge, Button } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
-import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
-import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
+import { Checkbox, CHECKBOX, ErrorSummary, Form } from '../../parts/forms/form-elements.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { UserText } from '../../parts/content/values.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
@@ -30,7 +29,7 @@ const MAX_FORMS = 100;
 const parseNew = formParser({
   ...ONCE_FIELD,
   ...PROJECT_NAME_FIELD,
-  attribution: { schema: { enum: ['', 'on'] } },
+  attribution: CHECKBOX,
 });
 
 type NewDeveloper = Submission<'project_name' | 'attribution'>;
@@ -49,9 +48,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
       <>
         <div class="toolbar">
           <p>
-            <a class="button button-primary" href={`${DEVELOPERS}/new`}>
-              Create a developer
-            </a>
+            <Button href={`${DEVELOPERS}/new`} tone="primary" label="Create a developer" />
           </p>
           <ListSearch
             path={DEVELOPERS}
@@ -131,22 +128,16 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
 function NewDeveloperForm({ submission: { values, errors } }: { readonly submission: NewDeveloper }): VNode {
   return (
     <>
-      <ErrorSummary errors={[{ id: 'project-name', message: errors.project_name }]} />
+      <ErrorSummary errors={errors} />
       <p>A developer has keys and limits of their own. Next, send them a sign-in link, or create a key yourself.</p>
-      <FormOnce action={`${DEVELOPERS}/new`}>
+      <Form action={`${DEVELOPERS}/new`} label="Create developer" cancel={DEVELOPERS} isOnce>
         <ProjectName submission={{ values, errors }} hint="The developer sees it, also in responses from /api/v1/me." />
-        <label class="checkbox">
-          <input
-            type="checkbox"
-            name="attribution"
-            value="on"
-            checked={values.attribution === 'on'}
-            autocomplete="off"
-          />
-          <span>The project must credit the catalogue where it shows its data</span>
-        </label>
-        <FormActions label="Create developer" cancel={DEVELOPERS} />
-      </FormOnce>
+        <Checkbox
+          name="attribution"
+          label="The project must credit the catalogue where it shows its data"
+          isChecked={values.attribution === 'on'}
+        />
+      </Form>
     </>
   );
 }

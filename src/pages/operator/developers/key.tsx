@@ -5,7 +5,7 @@ import { isKeyPrefix } from '../../../keys/api-key.js';
 import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
 import { findKey } from '../../../keys/keys.js';
 import { revokeKey } from '../../../keys/revoke.js';
-import { Fact } from '../../parts/content/components.js';
+import { Button } from '../../parts/content/components.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { UserText } from '../../parts/content/values.js';
 import { EventTable } from '../../parts/events.js';
@@ -36,23 +36,16 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
     const key = await keyOf(ctx, db);
     const { prefix, developerId } = key;
     const developer = await findDeveloper(db, developerId);
+    const project = <UserText text={developer.projectName} />;
     const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
     operatorPage(
       ctx,
       { title: prefix, tab: 'developers', trail: trailTo(developer) },
       <>
-        <KeyFacts record={key}>
-          <Fact name="Developer">
-            <a href={developerPath(developerId)}>
-              <UserText text={developer.projectName} />
-            </a>
-          </Fact>
-        </KeyFacts>
+        <KeyFacts record={key} more={{ Developer: <a href={developerPath(developerId)}>{project}</a> }} />
         {isAccepted(key) && (
           <p>
-            <a class="button button-danger" href={`${operatorKeyPath(prefix)}/revoke`}>
-              Revoke key
-            </a>
+            <Button href={`${operatorKeyPath(prefix)}/revoke`} tone="danger" label="Revoke key" />
           </p>
         )}
         <section>

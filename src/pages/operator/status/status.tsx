@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { Badge, Fact, Notice } from '../../parts/content/components.js';
+import { Badge, Facts, Notice } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
 import { sumOf } from '../../parts/usage/counts.js';
@@ -45,18 +45,15 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
         <Feed facts={facts} copy={copy} />
         <section>
           <h2 id="versions">Versions</h2>
-          <dl class="facts">
-            <Fact name="Service">
-              {build.version}
-              {build.commit && `, commit ${build.commit}`}
-            </Fact>
-            <Fact name="Node.js">{nodeVersion}</Fact>
-            <Fact name="PostgreSQL">{facts?.version ?? <Unknown subject="PostgreSQL" />}</Fact>
-            {config.redisUrl !== undefined && <Fact name="Redis">{redisVersion ?? <Unknown subject="Redis" />}</Fact>}
-            <Fact name="Migrations">
-              {facts === undefined ? <Unknown subject="PostgreSQL" /> : <Migrations {...facts.migrations} />}
-            </Fact>
-          </dl>
+          <Facts
+            facts={{
+              Service: [build.version, build.commit && `, commit ${build.commit}`],
+              'Node.js': nodeVersion,
+              PostgreSQL: facts?.version ?? <Unknown subject="PostgreSQL" />,
+              Redis: config.redisUrl !== undefined && (redisVersion ?? <Unknown subject="Redis" />),
+              Migrations: facts ? <Migrations {...facts.migrations} /> : <Unknown subject="PostgreSQL" />,
+            }}
+          />
         </section>
       </>,
     );
@@ -190,18 +187,14 @@ function Feed({ facts, copy }: FeedProps): VNode {
           <Unknown subject="PostgreSQL" />
         </p>
       ) : (
-        <dl class="facts">
-          <Fact name="Newest entry">{facts.feed.isEmpty ? 'None yet' : <BothTimes at={facts.feed.newest} />}</Fact>
-          {copy !== undefined && (
-            <Fact name="Newest copy">
-              <NewestCopyAge {...copy} />
-            </Fact>
-          )}
-          <Fact name="Feed start">{facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry'}</Fact>
-          <Fact name="Writers">
-            {facts.writers.isActive ? '1' : 'None'} active, {formatCount(facts.writers.waiting)} waiting
-          </Fact>
-        </dl>
+        <Facts
+          facts={{
+            'Newest entry': facts.feed.isEmpty ? 'None yet' : <BothTimes at={facts.feed.newest} />,
+            'Newest copy': copy !== undefined && <NewestCopyAge {...copy} />,
+            'Feed start': facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry',
+            Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
+          }}
+        />
       )}
     </section>
   );

@@ -57,22 +57,58 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
   return <span class={`badge tone-${tone}`}>{children}</span>;
 }
 
-/** A number with its name, within `<dl class="stats">`. */
-export function Stat({ name, children }: { readonly name: string; readonly children: ComponentChildren }): VNode {
-  return (
-    <div class="stat">
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+interface ButtonProps {
+  /** Where it leads. Without an address, it sends its form. */
+  readonly href?: string;
+  readonly tone?: 'primary' | 'danger' | 'quiet';
+  readonly label: string;
+}
+
+/** A button, or a link that looks like one. */
+export function Button({ href, tone, label }: ButtonProps): VNode {
+  const look = tone === undefined ? 'button' : `button button-${tone}`;
+  return href === undefined ? (
+    <button class={look} type="submit">
+      {label}
+    </button>
+  ) : (
+    <a class={look} href={href}>
+      {label}
+    </a>
   );
 }
 
-/** A fact with its name, within `<dl class="facts">`. */
-export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }): VNode {
+/** Contents by their names. Those that are undefined or false are left out. */
+export type Named = Readonly<Record<string, ComponentChildren>>;
+
+/** Numbers, large. */
+export function Stats({ stats }: { readonly stats: Named }): VNode {
   return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
+    <dl class="stats">
+      {Object.entries(stats).map(([name, number]) => (
+        <div key={name} class="stat">
+          <dt>{name}</dt>
+          <dd>{number}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** What is known about one thing. */
+export function Facts({ facts }: { readonly facts: Named }): VNode {
+  return (
+    <dl class="facts">
+      {Object.entries(facts).map(
+        ([name, fact]) =>
+          fact !== undefined &&
+          fact !== false && (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{fact}</dd>
+            </div>
+          ),
+      )}
+    </dl>
   );
 }

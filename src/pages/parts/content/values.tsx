@@ -1,4 +1,5 @@
-import type { VNode } from 'preact';
+import { createContext, type VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { DIRECTION_CONTROLS } from '../../../platform/text/plain-text.js';
 import { formatRelative } from '../../../platform/time/relative-time.js';
 
@@ -32,7 +33,8 @@ export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode
 }
 
 /** The same with the exact time beside it. */
-export function BothTimes({ at }: { readonly at: string }): VNode {
+export function BothTimes({ at }: { readonly at: string | null }): VNode {
+  if (at === null) return <>Never</>;
   return (
     <>
       <RelativeTime at={at} />{' '}
@@ -59,4 +61,32 @@ export function isolated(text: string): string {
 /** The same for a text that stands alone. Names written in SQL are unchecked, and a control character could end an isolation. */
 export function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
+}
+
+/** The value of `OPERATOR_CONTACT`, a `mailto:` or web URL. Every page has it. */
+export const OperatorContact = createContext<string | undefined>(undefined);
+
+const WORDS = 'the operator of this service';
+
+/**
+ * "The operator of this service", as a link to the operator's contact if the deployment has one.
+ *
+ * @example <p>Ask <Operator /> for a new link.</p>
+ */
+export function Operator({ showsAddress = false }: { readonly showsAddress?: boolean }): VNode {
+  const contact = useContext(OperatorContact);
+  if (contact === undefined) return <>{WORDS}</>;
+  const link = <a href={contact}>{showsAddress ? addressOf(contact) : WORDS}</a>;
+  return showsAddress ? (
+    <>
+      {WORDS} at {link}
+    </>
+  ) : (
+    link
+  );
+}
+
+/** @returns a contact as people write it, without the scheme and what follows the address */
+function addressOf(contact: string): string {
+  return contact.replace(/^mailto:([^?]+).*$/, '$1').replace(/^https?:\/\/|\/$/g, '');
 }

@@ -1,4 +1,5 @@
 import { Ajv } from 'ajv';
+import { hashToken } from '../../../accounts/tokens.js';
 import { readContent, rejectBody } from '../../../http/request/content.js';
 import { findKeyPrefix } from '../../../keys/api-key.js';
 import { isPlainText } from '../../../platform/text/plain-text.js';
@@ -105,4 +106,12 @@ export function incompleteForm(): never {
     'Invalid form',
     'Some form fields are missing or invalid. Go back, reload the page and submit the form again.',
   );
+}
+
+/** The field that tells a form that is sent once from all others. */
+export const ONCE_FIELD = { form: { schema: {} } } as const;
+
+/** @returns what is stored of the value of {@link ONCE_FIELD} @throws PageError 400 for a value that no page has */
+export function hashOfForm(token: string): Buffer {
+  return hashToken(token) ?? incompleteForm();
 }

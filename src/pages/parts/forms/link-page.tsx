@@ -1,6 +1,6 @@
 import type { PageDescription, PageRouter } from '../context.js';
 import { formParser } from './form.js';
-import { FormActions } from './form-field.js';
+import { FormActions } from './form-elements.js';
 import { page } from '../frame/page.js';
 
 interface LinkPage {

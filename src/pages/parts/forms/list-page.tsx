@@ -5,6 +5,7 @@ import { printable } from '../../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
 import { pageAddress, queryOf } from '../web/page-address.js';
 import { seeOther } from '../web/return-to.js';
+import { Button } from '../content/components.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -66,9 +67,7 @@ export function ListSearch({ path, search, label, maxLength }: ListSearchProps):
     <form class="filter" method="get" action={path} role="search">
       <label for="filter">{label}</label>
       <input class="input" id="filter" name="q" type="search" value={search} maxLength={maxLength} autocomplete="off" />
-      <button class="button" type="submit">
-        Filter
-      </button>
+      <Button label="Filter" />
       {search !== '' && <a href={path}>Show all</a>}
     </form>
   );

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { findKeyPrefix } from '../../../keys/api-key.js';
 import type { Submission } from './form.js';
-import { Field } from './form-field.js';
+import { Field } from './form-elements.js';
 
 /** The field of a project's name, for the parser of its form. */
 export const PROJECT_NAME_FIELD = {
@@ -21,12 +21,11 @@ interface ProjectNameProps {
   readonly autocomplete?: string;
 }
 
-/** The field for the name of a project. Its id is `project-name`. */
+/** The field for the name of a project. */
 export function ProjectName({ submission: { values, errors }, ...attributes }: ProjectNameProps): VNode {
   const name = values.project_name;
   return (
     <Field
-      id="project-name"
       name="project_name"
       label="Project name"
       // A key is not shown again.

@@ -3,8 +3,8 @@ import { Problem } from '../../../errors.js';
 import { toProblem } from '../../../http/response/problems.js';
 import type { PageContext } from '../context.js';
 import { addressOf } from '../web/page-address.js';
-import { Operator } from '../content/operator.js';
 import { page } from './page.js';
+import { Operator } from '../content/values.js';
 
 /** An error for the reader of a page. Its status may have no code in the contract of the API, such as 403. */
 export class PageError extends Error {

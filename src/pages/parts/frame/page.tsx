@@ -5,7 +5,7 @@ import type { PageContext, PageDescription, PageFrame } from '../context.js';
 import { addressOf } from '../web/page-address.js';
 import { Representation } from '../../../http/response/representation.js';
 import { Layout } from './layout.js';
-import { OperatorContact } from '../content/operator.js';
+import { OperatorContact } from '../content/values.js';
 
 export const HTML = 'text/html; charset=utf-8';
 

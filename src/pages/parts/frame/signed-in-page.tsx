@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { PageContext } from '../context.js';
 import { takeNotice } from './notices.js';
 import { answerPage, type PageOptions } from './page.js';
+import { Button } from '../content/components.js';
 
 /** The pages of one kind of reader. */
 export interface SignedInArea<Id extends string> {
@@ -40,9 +41,7 @@ export function signedInPage<Id extends string>(
       <header class="settings-header">
         <p class="settings-project">{owner}</p>
         <form method="post" action="/sign-out">
-          <button class="button button-quiet" type="submit">
-            Sign out
-          </button>
+          <Button tone="quiet" label="Sign out" />
         </form>
       </header>
       <nav class="settings-nav" aria-label={name}>

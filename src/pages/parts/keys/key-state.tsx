@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { hintsOf, stateOf, type KeyHint, type KeyRecord, type Successor } from '../../../keys/key-record.js';
+import { hintsOf, stateOf, type KeyHint, type KeyRecord } from '../../../keys/key-record.js';
 import { Badge } from '../content/components.js';
 import { KeyReference } from './key-name.js';
 
@@ -7,45 +7,42 @@ import { KeyReference } from './key-name.js';
 export function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
   const { successor, isSuspended } = record;
   const state = stateOf(record);
-  switch (state.kind) {
-    case 'revoked':
-      return <Stated badge={<Badge tone="danger">Revoked</Badge>} successor={successor} />;
-    case 'expired':
-      // Its owner ended it by rolling it, so it did not run out.
-      return successor === null ? (
-        <Badge tone="warning">Expired</Badge>
-      ) : (
-        <span class="key-state">
-          <Badge tone="info">Replaced</Badge>{' '}
-          <span>
-            by <KeyReference {...successor} />
-          </span>
+  if (state.kind === 'expired') {
+    if (successor === null) return <Badge tone="warning">Expired</Badge>;
+    // Its owner ended it by rolling it, so it did not run out.
+    return (
+      <span class="key-state">
+        <Badge tone="info">Replaced</Badge>{' '}
+        <span>
+          by <KeyReference {...successor} />
         </span>
-      );
-    case 'rolled':
-    case 'active':
-      return isSuspended ? (
-        <Stated badge={<Badge tone="danger">Suspended</Badge>} successor={successor} />
-      ) : (
-        <Stated
-          badge={
-            <>
-              {state.kind === 'rolled' ? (
-                <Badge tone="info">Active{state.until !== null && <Until at={state.until} />}</Badge>
-              ) : (
-                <Badge tone="ok">Active</Badge>
-              )}
-              {hintsOf(record).map(({ kind }) => (
-                <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
-                  {HINTS[kind]}
-                </Badge>
-              ))}
-            </>
-          }
-          successor={successor}
-        />
-      );
+      </span>
+    );
   }
+  return (
+    <span class="key-state">
+      {state.kind === 'revoked' || isSuspended ? (
+        <Badge tone="danger">{state.kind === 'revoked' ? 'Revoked' : 'Suspended'}</Badge>
+      ) : (
+        <>
+          <Badge tone={state.kind === 'rolled' ? 'info' : 'ok'}>
+            Active{state.kind === 'rolled' && state.until !== null && <Until at={state.until} />}
+          </Badge>
+          {hintsOf(record).map(({ kind }) => (
+            <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
+              {HINTS[kind]}
+            </Badge>
+          ))}
+        </>
+      )}{' '}
+      {successor !== null && (
+        <span class="key-successor">
+          Replaced by <KeyReference {...successor} />
+          {!successor.isActive && ', which is no longer active'}
+        </span>
+      )}
+    </span>
+  );
 }
 
 const HINTS: Readonly<Record<KeyHint['kind'], string>> = {
@@ -64,19 +61,5 @@ function Until({ at }: { readonly at: string }): VNode {
       {' until '}
       <time dateTime={at}>{isNear ? `${at.slice(11, 16)} UTC` : at.slice(0, 10)}</time>
     </>
-  );
-}
-
-function Stated({ badge, successor }: { readonly badge: VNode; readonly successor: Successor | null }): VNode {
-  return (
-    <span class="key-state">
-      {badge}{' '}
-      {successor !== null && (
-        <span class="key-successor">
-          Replaced by <KeyReference {...successor} />
-          {!successor.isActive && ', which is no longer active'}
-        </span>
-      )}
-    </span>
   );
 }

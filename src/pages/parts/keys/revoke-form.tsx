@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { Notice } from '../content/components.js';
 import { RelativeTime, Time } from '../content/values.js';
-import { FormActions } from '../forms/form-field.js';
+import { Form } from '../forms/form-elements.js';
 import { KeyPath, KeyReference } from './key-name.js';
 
 interface RevokeFormProps {
@@ -28,9 +28,7 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
           <code>{replaced.prefix}</code> will have no replacement.
         </Notice>
       )}
-      <form class="form" method="post" action={`${path}/revoke`}>
-        <FormActions label={`Revoke ${record.prefix}`} tone="danger" cancel={path} />
-      </form>
+      <Form action={`${path}/revoke`} label={`Revoke ${record.prefix}`} tone="danger" cancel={path} />
     </>
   );
 }

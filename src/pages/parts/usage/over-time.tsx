@@ -2,10 +2,10 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
-import { Stat } from '../content/components.js';
 import { Table } from '../content/table.js';
 import { UsageCharts, type ChartsProps } from './chart.js';
 import { bucketName, successRate, sumOf, total } from './counts.js';
+import { Stats } from '../content/components.js';
 
 /** The columns of {@link countCells}. */
 export const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
@@ -19,13 +19,16 @@ export function countCells(counts: UsageCounts): string[] {
 
 /** The number of requests, and what became of them. */
 export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+  const { served, refused, failed } = counts;
   return (
-    <dl class="stats">
-      <Stat name="Requests">{formatCount(total(counts))}</Stat>
-      <Stat name="Served">{formatCount(counts.served)}</Stat>
-      <Stat name="Refused">{formatCount(counts.refused)}</Stat>
-      <Stat name="Failed">{formatCount(counts.failed)}</Stat>
-    </dl>
+    <Stats
+      stats={{
+        Requests: formatCount(total(counts)),
+        Served: formatCount(served),
+        Refused: formatCount(refused),
+        Failed: formatCount(failed),
+      }}
+    />
   );
 }
 

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { PublicOptions } from '../context.js';
-import { Operator } from '../../parts/content/operator.js';
+import { Operator } from '../../parts/content/values.js';
 
 const NEW_KEY = '/settings/keys/new';
 

@@ -4,7 +4,7 @@ import { listPlans, type Plan } from '../../../limits/plans.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicOptions, PublicParts } from '../context.js';
 import { cached } from '../../parts/web/cached.js';
-import { Badge, Notice, type Tone } from '../../parts/content/components.js';
+import { Badge, Button, Notice, type Tone } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
 import { keyAddress, KeySteps } from './get-a-key.js';
@@ -86,12 +86,8 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
             </Notice>
           ))}
           <p class="hero-actions">
-            <a class="button button-primary" href={keyAddress(site)}>
-              Get a key
-            </a>
-            <a class="button" href="/docs">
-              Read the reference
-            </a>
+            <Button href={keyAddress(site)} tone="primary" label="Get a key" />
+            <Button href="/docs" label="Read the reference" />
           </p>
           <dl class="base-url">
             <dt>Base URL</dt>

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
-import { CodeBlock, Notice, Stat } from '../../parts/content/components.js';
+import { CodeBlock, Notice, Stats } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
@@ -17,15 +17,7 @@ const COUNTS: readonly (readonly [keyof Counts, string])[] = [
 /** The totals of the catalogue. */
 export function Totals({ counts }: { readonly counts: Counts | undefined }): VNode {
   if (counts === undefined) return <Notice tone="warning">These numbers are unavailable right now.</Notice>;
-  return (
-    <dl class="stats">
-      {COUNTS.map(([name, label]) => (
-        <Stat key={name} name={label}>
-          {formatCount(counts[name])}
-        </Stat>
-      ))}
-    </dl>
-  );
+  return <Stats stats={Object.fromEntries(COUNTS.map(([name, label]) => [label, formatCount(counts[name])]))} />;
 }
 
 /** The plans and their limits. */

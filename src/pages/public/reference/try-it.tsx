@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { CodeBlock } from '../../parts/content/components.js';
-import { Field } from '../../parts/forms/form-field.js';
+import { Field } from '../../parts/forms/form-elements.js';
 import { resolve, type Contract, type Parameter, type PlacedOperation, type Schema } from './contract.js';
 
 interface TryItProps {

@@ -3,9 +3,8 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey } from '../../../keys/keys.js';
 import type { SiteParts } from '../../parts/context.js';
-import { formParser, type Submission } from '../../parts/forms/form.js';
-import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
-import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
+import { formParser, hashOfForm, ONCE_FIELD, type Submission } from '../../parts/forms/form.js';
+import { ErrorSummary, Form } from '../../parts/forms/form-elements.js';
 import { keyPath } from '../../parts/keys/key-name.js';
 import { queryOf } from '../../parts/web/page-address.js';
 import type { Guards, SettingsRouter } from '../guards.js';
@@ -76,18 +75,12 @@ function NewKeyForm({ submission, duplicate }: NewKeyFormProps): VNode {
   const { values, errors } = submission;
   return (
     <>
-      <ErrorSummary
-        errors={[
-          { id: 'label', message: errors.label },
-          { id: 'date', message: errors.date },
-        ]}
-      />
+      <ErrorSummary errors={errors} />
       {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
-      <FormOnce action={PATH}>
+      <Form action={PATH} label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} isOnce>
         <LabelField submission={submission} duplicate={duplicate} />
         <ExpiryFields submission={submission} />
-        <FormActions label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} />
-      </FormOnce>
+      </Form>
     </>
   );
 }

@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import { formatTime, RelativeTime, Time } from '../../parts/content/values.js';
 import type { SiteParts } from '../../parts/context.js';
 import { formParser, type Submission } from '../../parts/forms/form.js';
-import { ErrorSummary, Field, FormActions } from '../../parts/forms/form-field.js';
+import { ErrorSummary, Field, Form } from '../../parts/forms/form-elements.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { keyPath, KeyReference } from '../../parts/keys/key-name.js';
 import { queryOf } from '../../parts/web/page-address.js';
@@ -124,7 +124,7 @@ function ExpiryForm({ record, submission }: ExpiryFormProps): VNode {
   const { prefix, expiresAt, successor } = record;
   return (
     <>
-      <ErrorSummary errors={[{ id: 'date', message: submission.errors.date }]} />
+      <ErrorSummary errors={submission.errors} />
       <p>
         <KeyReference {...record} />{' '}
         {expiresAt === null ? (
@@ -137,10 +137,9 @@ function ExpiryForm({ record, submission }: ExpiryFormProps): VNode {
         )}{' '}
         To end this key now, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
       </p>
-      <form class="form" method="post" action={`${keyPath(prefix)}/expiry`} noValidate>
+      <Form action={`${keyPath(prefix)}/expiry`} label="Save expiry" cancel={keyPath(prefix)} noValidate>
         <ExpiryFields submission={submission} current={expiresAt} canBeNever={successor === null} />
-        <FormActions label="Save expiry" cancel={keyPath(prefix)} />
-      </form>
+      </Form>
     </>
   );
 }
@@ -171,7 +170,6 @@ export function ExpiryFields({
   return (
     <>
       <Field
-        id="lifetime"
         name="lifetime"
         label="Expires"
         hint="An expiry date limits the damage if the key leaks."
@@ -179,7 +177,6 @@ export function ExpiryFields({
         options={options}
       />
       <Field
-        id="date"
         name="date"
         type="date"
         label="Expiry date"

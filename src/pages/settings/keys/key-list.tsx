@@ -4,7 +4,7 @@ import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysOf, MAX_LABEL } from '../../../keys/keys.js';
 import { readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
-import { Notice } from '../../parts/content/components.js';
+import { Button, Notice } from '../../parts/content/components.js';
 import { UserText } from '../../parts/content/values.js';
 import type { SiteParts } from '../../parts/context.js';
 import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../parts/forms/list-page.js';
@@ -66,9 +66,7 @@ function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyListProps):
       <div class="toolbar">
         {!isSuspended && counts.active < MAX_ACTIVE_KEYS && (
           <p class="cluster">
-            <a class="button button-primary" href={`${KEYS_PATH}/new`}>
-              Create a key
-            </a>
+            <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create a key" />
             <span class="muted">
               {counts.active} of {MAX_ACTIVE_KEYS} active keys{counts.rolled > 0 && `, and ${counts.rolled} rolled`}
             </span>
@@ -100,9 +98,7 @@ function NoKeys({ isSuspended }: { readonly isSuspended: boolean }): VNode {
       </p>
       {!isSuspended && (
         <p>
-          <a class="button button-primary" href={`${KEYS_PATH}/new`}>
-            Create your first key
-          </a>
+          <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create your first key" />
         </p>
       )}
       <p>

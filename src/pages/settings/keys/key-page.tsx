@@ -4,7 +4,7 @@ import { hintsOf, isAccepted, stateOf, type KeyRecord } from '../../../keys/key-
 import { findPredecessor } from '../../../keys/keys.js';
 import { readUsageByKey, type KeyTotal } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../parts/context.js';
-import { Fact, Notice } from '../../parts/content/components.js';
+import { Button, Notice } from '../../parts/content/components.js';
 import { isolated, RelativeTime, Time } from '../../parts/content/values.js';
 import { EventTable } from '../../parts/events.js';
 import { KeyReference, keyPath } from '../../parts/keys/key-name.js';
@@ -65,13 +65,11 @@ function KeyPage({ record, replaced, usage, events, baseUrl }: KeyPageProps): VN
   const canChange = isActive && !isSuspended;
   return (
     <>
-      <KeyFacts record={record} canChange={canChange}>
-        {replaced !== undefined && (
-          <Fact name="Replaces">
-            <Predecessor record={replaced} />
-          </Fact>
-        )}
-      </KeyFacts>
+      <KeyFacts
+        record={record}
+        canChange={canChange}
+        more={{ Replaces: replaced !== undefined && <Predecessor record={replaced} /> }}
+      />
       {canChange && hintsOf(record).some(({ kind }) => kind === 'no_replacement') && (
         <Notice tone="warning">
           This key ends {expiresAt !== null && <RelativeTime at={expiresAt} />} and has no replacement:{' '}
@@ -81,14 +79,8 @@ function KeyPage({ record, replaced, usage, events, baseUrl }: KeyPageProps): VN
       )}
       {canChange && (
         <p class="cluster">
-          {successor === null && (
-            <a class="button" href={`${keyPath(prefix)}/roll`}>
-              Roll key
-            </a>
-          )}
-          <a class="button button-danger" href={`${keyPath(prefix)}/revoke`}>
-            Revoke key
-          </a>
+          {successor === null && <Button href={`${keyPath(prefix)}/roll`} label="Roll key" />}
+          <Button href={`${keyPath(prefix)}/revoke`} tone="danger" label="Revoke key" />
         </p>
       )}
       {isActive && lastUsedAt === null && <FirstCall keyPrefix={prefix} baseUrl={baseUrl} />}

@@ -7,7 +7,7 @@ import { Notice } from '../../parts/content/components.js';
 import { UserText } from '../../parts/content/values.js';
 import type { SiteParts } from '../../parts/context.js';
 import { formParser, type Submission } from '../../parts/forms/form.js';
-import { ErrorSummary, Field, FormActions } from '../../parts/forms/form-field.js';
+import { ErrorSummary, Field, Form } from '../../parts/forms/form-elements.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { keyPath, KeyReference } from '../../parts/keys/key-name.js';
 import { queryOf } from '../../parts/web/page-address.js';
@@ -94,12 +94,15 @@ function LabelForm({ prefix, submission, duplicate }: LabelFormProps): VNode {
   const { values, errors } = submission;
   return (
     <>
-      <ErrorSummary errors={[{ id: 'label', message: errors.label }]} />
+      <ErrorSummary errors={errors} />
       {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
-      <form class="form" method="post" action={`${keyPath(prefix)}/label`}>
+      <Form
+        action={`${keyPath(prefix)}/label`}
+        label={duplicate === undefined ? 'Save label' : 'Save anyway'}
+        cancel={keyPath(prefix)}
+      >
         <LabelField submission={submission} duplicate={duplicate} />
-        <FormActions label={duplicate === undefined ? 'Save label' : 'Save anyway'} cancel={keyPath(prefix)} />
-      </form>
+      </Form>
     </>
   );
 }
@@ -115,7 +118,6 @@ export function LabelField({ submission: { values, errors }, duplicate }: LabelF
   return (
     <>
       <Field
-        id="label"
         name="label"
         label="Label"
         hint="Optional. A name that tells your keys apart, such as production or staging."

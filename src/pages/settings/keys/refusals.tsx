@@ -2,12 +2,12 @@ import type { Next } from 'koa';
 import type { ComponentChildren, VNode } from 'preact';
 import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
-import { Notice } from '../../parts/content/components.js';
-import { Operator } from '../../parts/content/operator.js';
+import { Button, Notice } from '../../parts/content/components.js';
 import type { SettingsContext } from '../guards.js';
 import { keyPath } from '../../parts/keys/key-name.js';
 import { settingsPage } from '../settings-page.js';
 import { noSuchKey } from './one-key.js';
+import { Operator } from '../../parts/content/values.js';
 
 /** Answers with the reason when a change of a key is refused. It stands before every page of keys. */
 export async function explainRefusals(ctx: SettingsContext, next: Next): Promise<void> {
@@ -39,36 +39,27 @@ export async function explainRefusals(ctx: SettingsContext, next: Next): Promise
 export function BackToKeys(): VNode {
   return (
     <p>
-      <a class="button" href="/settings/keys">
-        Back to your keys
-      </a>
+      <Button href="/settings/keys" label="Back to your keys" />
     </p>
   );
 }
 
 function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
+  const other = <code>{otherPrefix}</code>;
+  const create = <a href="/settings/keys/new">Create a new key</a>;
+  const replace = (
+    <>
+      If you no longer have that key, <a href={`${keyPath(otherPrefix)}/roll`}>roll it</a> while it is still active, or{' '}
+      <a href="/settings/keys/new">create a new key</a>.
+    </>
+  );
   switch (reason) {
     case 'repeated':
-      return (
-        <>
-          This form was already submitted and created the key <code>{otherPrefix}</code>, which was shown once. If you
-          no longer have that key, <RollLink prefix={otherPrefix} /> while it is still active, or <NewKeyLink />.
-        </>
-      );
+      return ['This form was already submitted and created the key ', other, ', which was shown once. ', replace];
     case 'rolled':
-      return (
-        <>
-          This key was already replaced by <code>{otherPrefix}</code>. If you no longer have that key,{' '}
-          <RollLink prefix={otherPrefix} /> while it is still active, or <NewKeyLink />.
-        </>
-      );
+      return ['This key was already replaced by ', other, '. ', replace];
     case 'not_replaced':
-      return (
-        <>
-          This key was replaced by <code>{otherPrefix}</code>, which is no longer active.{' '}
-          <NewKeyLink text="Create a new key" />.
-        </>
-      );
+      return ['This key was replaced by ', other, ', which is no longer active. ', create, '.'];
     case 'too_many':
       return `You have reached the limit of ${MAX_ACTIVE_KEYS} active keys. Revoke one that you no longer need, then try again.`;
     case 'too_many_rolled':
@@ -83,31 +74,11 @@ function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
     case 'too_many_edits':
       return `You have reached the limit of ${MAX_EDITS_PER_DAY} changes of labels and expiries in 24 hours. Try again later.`;
     case 'suspended':
-      return (
-        <>
-          Your account is suspended. Contact <Operator />.
-        </>
-      );
+      return ['Your account is suspended. Contact ', <Operator />, '.'];
     case 'expired':
-      return (
-        <>
-          This key has expired. <NewKeyLink text="Create a new key" />.
-        </>
-      );
+      return ['This key has expired. ', create, '.'];
     case 'revoked':
     case 'unknown':
-      return (
-        <>
-          This key is revoked. <NewKeyLink text="Create a new key" />.
-        </>
-      );
+      return ['This key is revoked. ', create, '.'];
   }
-}
-
-function NewKeyLink({ text = 'create a new key' }: { readonly text?: string }): VNode {
-  return <a href="/settings/keys/new">{text}</a>;
-}
-
-function RollLink({ prefix }: { readonly prefix: string }): VNode {
-  return <a href={`/settings/keys/${prefix}/roll`}>roll it</a>;
 }

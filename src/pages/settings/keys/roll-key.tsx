@@ -3,9 +3,8 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { formatTime, Time } from '../../parts/content/values.js';
 import type { SiteParts } from '../../parts/context.js';
-import { formParser, incompleteForm } from '../../parts/forms/form.js';
-import { FormActions } from '../../parts/forms/form-field.js';
-import { FormOnce, hashOfForm, ONCE_FIELD } from '../../parts/forms/form-once.js';
+import { formParser, hashOfForm, incompleteForm, ONCE_FIELD } from '../../parts/forms/form.js';
+import { Form } from '../../parts/forms/form-elements.js';
 import { keyPath, KeyReference } from '../../parts/keys/key-name.js';
 import { LastUse } from '../../parts/keys/revoke-form.js';
 import { queryOf } from '../../parts/web/page-address.js';
@@ -77,7 +76,7 @@ function RollForm({ record, overlap }: RollFormProps): VNode {
         )}{' '}
         <LastUse record={record} />
       </p>
-      <FormOnce action={`${keyPath(prefix)}/roll`}>
+      <Form action={`${keyPath(prefix)}/roll`} label="Roll key" cancel={keyPath(prefix)} isOnce>
         <fieldset class="field">
           <legend>Keep the old key for</legend>
           <div>
@@ -91,8 +90,7 @@ function RollForm({ record, overlap }: RollFormProps): VNode {
             ))}
           </div>
         </fieldset>
-        <FormActions label="Roll key" cancel={keyPath(prefix)} />
-      </FormOnce>
+      </Form>
     </>
   );
 }

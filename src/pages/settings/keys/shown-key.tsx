@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import type { CreatedKey } from '../../../keys/keys.js';
 import type { Propagation } from '../../../admission/invalidate-callers.js';
-import { CodeBlock, Notice } from '../../parts/content/components.js';
+import { Button, CodeBlock, Notice } from '../../parts/content/components.js';
 import { isolated, Time } from '../../parts/content/values.js';
 import { FirstCall } from '../overview/first-call.js';
 import { KeyReference, keyPath } from '../../parts/keys/key-name.js';
@@ -45,9 +45,7 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
       </p>
       <FirstCall keyPrefix={prefix} baseUrl={baseUrl} />
       <p>
-        <a class="button" href={keyPath(prefix)}>
-          Done
-        </a>
+        <Button href={keyPath(prefix)} label="Done" />
       </p>
     </>
   );

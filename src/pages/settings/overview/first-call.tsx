@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import { SampleTabs } from '../../parts/content/samples.js';
+import { Button } from '../../parts/content/components.js';
 
 interface FirstCallProps {
   /** The prefix of the key to use; undefined for any. */
@@ -45,9 +46,7 @@ export function FirstSteps({ keys, baseUrl }: FirstStepsProps): VNode | null {
           one for each environment.
         </p>
         <p>
-          <a class="button button-primary" href="/settings/keys/new">
-            Create your first key
-          </a>
+          <Button href="/settings/keys/new" tone="primary" label="Create your first key" />
         </p>
       </section>
       {call}

@@ -10,9 +10,7 @@ import { listKeysWithHints, readKeySummary } from '../../../keys/key-summary.js'
 import { readRecentUsage } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../parts/context.js';
 import { Identities } from '../../parts/accounts.js';
-import { Fact, Stat } from '../../parts/content/components.js';
-import { Operator } from '../../parts/content/operator.js';
-import { RelativeTime, UserText } from '../../parts/content/values.js';
+import { Operator, RelativeTime, UserText } from '../../parts/content/values.js';
 import { EventTable } from '../../parts/events.js';
 import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
@@ -20,6 +18,7 @@ import { successRate, total } from '../../parts/usage/counts.js';
 import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
 import { FirstSteps } from './first-call.js';
 import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
+import { Facts, Stats } from '../../parts/content/components.js';
 
 const SHOWN_EVENTS = 5;
 
@@ -53,14 +52,14 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
           <>
             <section>
               <h2 id="today">Today</h2>
-              <dl class="stats">
-                <Stat name="Active keys">
-                  {formatCount(keys.active)} <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>
-                </Stat>
-                <Stat name="Requests since 00:00 UTC">{formatCount(total(today))}</Stat>
-                <Stat name="Success rate">{successRate(today)}</Stat>
-                <Stat name="Refused by a limit">{formatCount(today.refused)}</Stat>
-              </dl>
+              <Stats
+                stats={{
+                  'Active keys': [formatCount(keys.active), ' ', <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>],
+                  'Requests since 00:00 UTC': formatCount(total(today)),
+                  'Success rate': successRate(today),
+                  'Refused by a limit': formatCount(today.refused),
+                }}
+              />
             </section>
             <section>
               <h2 id="limits">Limits</h2>
@@ -75,7 +74,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
             <a href="/settings/events">All events</a>
           </p>
         </section>
-        <Facts
+        <Project
           session={session}
           plans={plans}
           identities={await listIdentities(db, developerId)}
@@ -87,7 +86,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
   });
 }
 
-interface FactsProps {
+interface ProjectProps {
   readonly session: Session;
   /** The plan of the developer's new keys, and those of the active keys. */
   readonly plans: readonly PlanState[];
@@ -98,42 +97,40 @@ interface FactsProps {
   readonly canAddPasskey: boolean;
 }
 
-function Facts({ session, plans, identities, passkeys, canAddPasskey }: FactsProps): VNode {
+function Project({ session, plans, identities, passkeys, canAddPasskey }: ProjectProps): VNode {
   return (
     <section>
       <h2 id="project">Project</h2>
-      <dl class="facts">
-        <Fact name="Name">
-          <UserText text={session.projectName} />
-        </Fact>
-        <Fact name={plans.length === 1 ? 'Plan' : 'Plans'}>
-          {plans.map(({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
-            <div key={id}>
-              {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
-            </div>
-          ))}
-        </Fact>
-        <Fact name="Developer ID">
-          {session.developerId}{' '}
-          <span class="muted">
-            Quote it when you contact <Operator />.
-          </span>
-        </Fact>
-        {identities.length > 0 && (
-          <Fact name={identities.length === 1 ? 'Linked identity' : 'Linked identities'}>
-            <Identities identities={identities} />
-          </Fact>
-        )}
-        {(passkeys > 0 || canAddPasskey) && (
-          <Fact name="Passkeys">
-            <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
-            {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
-          </Fact>
-        )}
-        <Fact name="Signed in">
-          <RelativeTime at={session.signedInAt} />
-        </Fact>
-      </dl>
+      <Facts
+        facts={{
+          Name: <UserText text={session.projectName} />,
+          [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(
+            ({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
+              <div key={id}>
+                {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
+              </div>
+            ),
+          ),
+          'Developer ID': (
+            <>
+              {session.developerId}{' '}
+              <span class="muted">
+                Quote it when you contact <Operator />.
+              </span>
+            </>
+          ),
+          ...(identities.length > 0 && {
+            [identities.length === 1 ? 'Linked identity' : 'Linked identities']: <Identities identities={identities} />,
+          }),
+          Passkeys: (passkeys > 0 || canAddPasskey) && (
+            <>
+              <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
+              {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
+            </>
+          ),
+          'Signed in': <RelativeTime at={session.signedInAt} />,
+        }}
+      />
     </section>
   );
 }

@@ -11,13 +11,13 @@ import { isPlainText } from '../../../platform/text/plain-text.js';
 import { clientAddress } from '../../../http/request/client-address.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
-import { CodeBlock } from '../../parts/content/components.js';
+import { Button, CodeBlock } from '../../parts/content/components.js';
 import { PageError } from '../../parts/frame/error-page.js';
-import { Operator } from '../../parts/content/operator.js';
 import { page } from '../../parts/frame/page.js';
 import { returnTo, seeOther } from '../../parts/web/return-to.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
 import { signIn, tooManyAttempts } from './sign-in-link.js';
+import { Operator } from '../../parts/content/values.js';
 
 /** Where the provider redirects the browser: to be registered there, under PUBLIC_URL. */
 export const OIDC_CALLBACK = '/sign-in/oidc/callback';
@@ -128,9 +128,7 @@ function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
         code={`catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
       />
       <p>
-        <a class="button" href="/sign-in">
-          Sign in again
-        </a>
+        <Button href="/sign-in" label="Sign in again" />
       </p>
     </>,
   );

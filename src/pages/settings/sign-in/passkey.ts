@@ -1,11 +1,10 @@
 import { findDeveloperByPasskey } from '../../../accounts/passkeys.js';
 import { PasskeyRefused, requestOptions, type PasskeyRefusal } from '../../../accounts/relying-party.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
-import { clientAddress } from '../../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { answerOptions, readAnswer, requireRelyingParty } from './passkey-form.js';
 import { returnTo } from '../../parts/web/return-to.js';
-import { signIn, tooManyAttempts } from './sign-in-link.js';
+import { countFailure, signIn } from './sign-in-link.js';
 
 export const PASSKEY_SIGN_IN = '/sign-in/passkey';
 
@@ -28,9 +27,10 @@ const UNVERIFIED = 'Your passkey could not be verified. Try again, or sign in an
  */
 export function addPasskeySignIn(
   router: PageRouter,
-  { db, site, trustedProxies }: SiteParts,
+  parts: SiteParts,
   showFailure: (ctx: PageContext, failure: string) => Promise<void>,
 ): void {
+  const { db, trustedProxies } = parts;
   const bounded = boundConcurrency(OPTIONS_LIMITS, trustedProxies);
   router.post(`${PASSKEY_SIGN_IN}/options`, async (ctx) => {
     const party = requireRelyingParty(ctx);
@@ -44,8 +44,7 @@ export function addPasskeySignIn(
       await signIn(ctx, db, 'passkey', (transaction) => findDeveloperByPasskey(transaction, party, challenge, answer));
     } catch (error) {
       if (!(error instanceof PasskeyRefused)) throw error;
-      const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
-      if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
+      await countFailure(ctx, parts);
       await showFailure(ctx, FAILURES[error.reason] ?? UNVERIFIED);
       return;
     }

@@ -5,27 +5,26 @@ import type { SignInWay } from '../../../events/events.js';
 import { clientAddress } from '../../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { PageError } from '../../parts/frame/error-page.js';
-import { Operator } from '../../parts/content/operator.js';
 import { addLinkPage, readLink } from '../../parts/forms/link-page.js';
 import { returnTo } from '../../parts/web/return-to.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
+import { Operator } from '../../parts/content/values.js';
 
 const DAY_SECONDS = 86_400;
 
 const LINK = '/sign-in/link';
 
 /** Adds the pages of sign-in links, and signs in whoever sends the form. */
-export function addSignInLink(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
+export function addSignInLink(router: PageRouter, parts: SiteParts): void {
   addLinkPage(router, { path: LINK, opens: "your project's settings", section: 'settings' });
 
   router.post(LINK, async (ctx) => {
     const { token } = readLink(ctx).values;
-    if (await signIn(ctx, db, 'link', (transaction) => spendSignInLink(transaction, token))) {
+    if (await signIn(ctx, parts.db, 'link', (transaction) => spendSignInLink(transaction, token))) {
       returnTo(ctx);
       return;
     }
-    const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
-    if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
+    await countFailure(ctx, parts);
     throw new PageError(
       403,
       'This sign-in link is not valid',
@@ -58,6 +57,12 @@ export async function signIn(
   if (token === undefined) return false;
   setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);
   return true;
+}
+
+/** Counts a failed sign-in. @throws PageError 429 for an address with too many */
+export async function countFailure(ctx: PageContext, { site, trustedProxies }: SiteParts): Promise<void> {
+  const attempt = await site.failedSignIns.count(clientAddress(ctx.req, trustedProxies));
+  if (attempt.kind === 'over_limit') throw tooManyAttempts(attempt.state.resetSeconds);
 }
 
 /** For an address with too many failed sign-ins. */

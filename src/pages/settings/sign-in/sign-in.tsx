@@ -4,9 +4,8 @@ import { relyingPartyOf, type RelyingParty } from '../../../accounts/relying-par
 import { findSession, RECENT_MINUTES, type Session } from '../../../accounts/sessions.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { CodeBlock, Notice } from '../../parts/content/components.js';
-import { Operator } from '../../parts/content/operator.js';
 import { page } from '../../parts/frame/page.js';
-import { UserText } from '../../parts/content/values.js';
+import { Operator, UserText } from '../../parts/content/values.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
 import { readReturn, SETTINGS } from '../../parts/web/return-to.js';

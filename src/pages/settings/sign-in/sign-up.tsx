@@ -7,7 +7,7 @@ import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js'
 import { formParser, type Submission } from '../../parts/forms/form.js';
 import { queryOf } from '../../parts/web/page-address.js';
 import { PageError } from '../../parts/frame/error-page.js';
-import { ErrorSummary, FormActions } from '../../parts/forms/form-field.js';
+import { ErrorSummary, Form } from '../../parts/forms/form-elements.js';
 import { page } from '../../parts/frame/page.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { returnTo, seeOther } from '../../parts/web/return-to.js';
@@ -66,15 +66,14 @@ function showForm(ctx: PageContext, submission: Submission<'project_name'>): voi
       hasErrors: error !== undefined,
     },
     <>
-      <ErrorSummary errors={[{ id: 'project-name', message: error }]} />
+      <ErrorSummary errors={submission.errors} />
       <p>
         Welcome. Your keys belong to a project, which starts on the free plan. Its name appears in responses from{' '}
         <code>/api/v1/me</code>.
       </p>
-      <form class="form" method="post" action="/sign-up">
+      <Form action="/sign-up" label="Create project">
         <ProjectName submission={submission} autocomplete="organization" />
-        <FormActions label="Create project" />
-      </form>
+      </Form>
     </>,
   );
 }

@@ -8,7 +8,6 @@ import {
   type UsageRange,
 } from '../../../usage/read-usage.js';
 import type { SiteParts } from '../../parts/context.js';
-import { Stat } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { UserText } from '../../parts/content/values.js';
 import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
@@ -19,6 +18,7 @@ import { settingsPage } from '../settings-page.js';
 import { successRate, sumOf, total } from '../../parts/usage/counts.js';
 import { COUNT_COLUMNS, countCells, UsageOverTime } from '../../parts/usage/over-time.js';
 import { Quotas, readPlanStates } from './quotas.js';
+import { Stats } from '../../parts/content/components.js';
 
 const PATH = '/settings/usage';
 
@@ -76,12 +76,14 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
               <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
             </p>
           )}
-          <dl class="stats">
-            <Stat name="Requests">{formatCount(total(counts))}</Stat>
-            <Stat name="Success rate">{successRate(counts)}</Stat>
-            <Stat name="Refused">{formatCount(counts.refused)}</Stat>
-            <Stat name="Failed">{formatCount(counts.failed)}</Stat>
-          </dl>
+          <Stats
+            stats={{
+              Requests: formatCount(total(counts)),
+              'Success rate': successRate(counts),
+              Refused: formatCount(counts.refused),
+              Failed: formatCount(counts.failed),
+            }}
+          />
           {total(counts) === 0 ? (
             <p class="empty">
               No requests in the last {RANGES[range]}
