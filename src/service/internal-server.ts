@@ -87,12 +87,14 @@ function openOperatorPages(
   );
 
   async function load(): Promise<Listener> {
-    const { createOperatorPages, readStaticFiles } = await loadPages();
+    const { createOperatorPages, readGuides, readStaticFiles } = await loadPages();
     const files = await readStaticFiles(packageRoot);
+    const guides = await readGuides(packageRoot);
     const build = await readBuild(packageRoot);
     return createOperatorPages({
       ...options,
       files,
+      guides,
       build,
       db,
       beginChange: () => beginChange(announceIn(redis), database.fence),

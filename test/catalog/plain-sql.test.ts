@@ -9,9 +9,7 @@ import { testWorld } from '../support/world.js';
 
 /** The SQL that the guide shows. */
 async function sqlOfGuide(): Promise<string[]> {
-  return [...(await readGuide('operators/writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(
-    ([, sql = '']) => sql,
-  );
+  return [...(await readGuide('writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
 }
 
 /** The program has its own connection, plain SQL, and the role that the guide creates. */

@@ -10,8 +10,8 @@ const MOST_FILES = 12;
 
 const PLACES = ['src', 'test', 'db', '.config', '.deploy'];
 
-/** Their number grows, and readers find them by other lists: the history of the schema, and the guides on `/docs/guides`. */
-const MAY_GROW = ['db/migrations', 'src/pages/public/guides/operators'];
+/** Their number grows, and readers find them by other lists: the history of the schema, and the guides on their page. */
+const MAY_GROW = ['db/migrations', 'src/pages/operator/guides'];
 
 interface Folder {
   readonly path: string;

@@ -25,7 +25,7 @@ describe('the guide to publishing copies', () => {
   let guide: string;
 
   before(async () => {
-    guide = await readGuide('operators/publish-copies');
+    guide = await readGuide('publish-copies');
   });
 
   /** @returns the blocks of one language that have a text */

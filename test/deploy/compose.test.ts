@@ -113,7 +113,7 @@ describe('the Compose file', () => {
   });
 
   it('the commands of the guide create every secret, and the servers can use them', async () => {
-    const section = (await readGuide('operators/install')).split('## Run it with Docker Compose')[1] ?? '';
+    const section = (await readGuide('install')).split('## Run it with Docker Compose')[1] ?? '';
     const [, commands = ''] = /```sh\ncd \.deploy\n([\s\S]+?)docker compose up/.exec(section) ?? [];
     const folder = await temporaryFolder();
     await run('sh', ['-e', '-c', commands], { cwd: folder });

@@ -51,7 +51,7 @@ describe('the addresses whose keys failed', () => {
 
   it('addresses are counted and listed with no more rights in Redis than the guide grants', async () => {
     const [, keys = assert.fail(), commands = assert.fail()] =
-      /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('operators/configure')) ?? [];
+      /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('configure')) ?? [];
     await redis.client.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
     const url = new URL(world.redis.url);
     [url.username, url.password] = ['limited', 'secret'];

@@ -128,7 +128,7 @@ describe('the webhook of the operator', () => {
   });
 
   it('the program of the guide accepts signed notices, refuses others, old ones and large ones, and survives an aborted one', async () => {
-    const program = /```js\n([\s\S]+?)```/.exec(await readGuide('operators/notices'))?.[1] ?? assert.fail('no program');
+    const program = /```js\n([\s\S]+?)```/.exec(await readGuide('notices'))?.[1] ?? assert.fail('no program');
     const port = await freePort();
     const child = spawn(
       process.execPath,

@@ -20,7 +20,7 @@ const MEGABYTE = 1e6;
 const PATHS = [
   '/',
   '/docs',
-  '/docs/guides/operators/install',
+  '/docs/guides/mirroring',
   ...['/openapi.yaml', '/openapi.json', '/openapi-leaked-keys.json', '/openapi-copies.json'],
 ];
 

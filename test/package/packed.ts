@@ -32,7 +32,7 @@ export async function packCheckout(): Promise<PackedPackage> {
     timeout: PACK_TIMEOUT_MS,
   });
   const folder = join(parent, 'opt/catalog');
-  const guide = await readGuide('operators/install');
+  const guide = await readGuide('install');
   const [, commands = ''] = /```sh\n(\s*umask 022\n.+?)```/s.exec(guide) ?? [];
   await execute('sh', ['-ec', commands.replaceAll('/opt/catalog', folder)], { cwd: parent });
   const program = [process.execPath, join(folder, '.build/cli.js')];

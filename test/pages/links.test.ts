@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { FOR_CALLERS, GUIDES } from '../../src/pages/public/guides/guide-files.js';
+import { GUIDES as OPERATOR_GUIDES } from '../../src/pages/operator/guides/guides.js';
+import { GUIDES } from '../../src/pages/public/guides/guides.js';
 import { renderMarkdown } from '../../src/pages/parts/content/markdown.js';
 import { readTitle } from '../support/guides.js';
-import { signIn, type Visitor } from '../support/http/visitor.js';
+import { signInOperator } from '../support/http/operator.js';
+import { signIn, Visitor } from '../support/http/visitor.js';
 import { assertHeaders } from '../support/problem.js';
-import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
-import { FILES, PAGES, settingsPages } from './pages.js';
+import { FILES, operatorPages, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
 
@@ -39,13 +40,19 @@ describe('the files and the links of the pages', () => {
   let service: TestService;
   /** A developer who is signed in, with a key. */
   let visitor: Visitor;
-  let settings: string[];
+  let operator: Visitor;
+  /** Of the public address and of that of the operator pages, the paths to start at. */
+  let entrances: Map<Visitor, readonly string[]>;
 
   before(async () => {
-    service = await startService();
+    service = await startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
     const { developerId, prefix } = await service.newKey();
     visitor = await signIn(service, developerId);
-    settings = settingsPages(prefix);
+    operator = await signInOperator(service);
+    entrances = new Map([
+      [visitor, [...PAGES, ...FILES, ...SEARCHES, ...settingsPages(prefix)]],
+      [operator, operatorPages({ id: String(developerId), prefix })],
+    ]);
   });
 
   after(() => service.stop());
@@ -53,30 +60,38 @@ describe('the files and the links of the pages', () => {
   it('every link leads to an existing page and to an existing part of it', async () => {
     const pages = new Map<string, { text: string; type: string }>();
     const faults: string[] = [];
-    const waiting = [...PAGES, ...FILES, ...SEARCHES, ...settings].map((path) => ({ path, from: 'the list of pages' }));
-    const anchors: { path: string; anchor: string; from: string }[] = [];
+    const waiting = [...entrances].flatMap(([reader, paths]) =>
+      paths.map((path) => ({ reader, path, from: 'the list of pages' })),
+    );
+    const anchors: { address: string; anchor: string; from: string }[] = [];
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const { path, from } = next;
-      if (pages.has(path)) continue;
-      const reply = await visitor.get(path, BROWSER);
+      const { reader, path, from } = next;
+      const address = reader.url + path;
+      if (pages.has(address)) continue;
+      const reply = await reader.get(path, BROWSER);
       // The overview for language models is Markdown, under the name that their format gives it.
       const type =
         path === '/llms.txt' ? 'text/markdown' : (/^[\w/]+/.exec(reply.headers['content-type'] ?? '')?.[0] ?? '');
-      pages.set(path, { text: reply.text, type });
-      if (reply.status !== 200) faults.push(`${from} leads to ${path}: ${reply.status}`);
+      pages.set(address, { text: reply.text, type });
+      if (reply.status !== 200) faults.push(`${from} leads to ${address}: ${reply.status}`);
       for (const link of LINKED[type]?.links(reply.text) ?? []) {
-        const { origin, pathname, hash } = new URL(link, `${service.url}${path}`);
-        if (origin !== service.url) continue;
-        waiting.push({ path: pathname, from: path });
-        if (hash !== '') anchors.push({ path: pathname, anchor: decodeURIComponent(hash.slice(1)), from: path });
+        const { origin, pathname, hash } = new URL(link, address);
+        const next = [...entrances.keys()].find(({ url }) => url === origin);
+        if (next === undefined) continue;
+        // Developers cannot open the internal address, and need not know it.
+        if (reader === visitor && next === operator) faults.push(`${address} leads to ${link}`);
+        waiting.push({ reader: next, path: pathname, from: address });
+        const anchor = decodeURIComponent(hash.slice(1));
+        if (anchor !== '') anchors.push({ address: origin + pathname, anchor, from: address });
       }
     }
-    for (const { path, anchor, from } of anchors) {
-      const { text = '', type = '' } = pages.get(path) ?? {};
-      if (LINKED[type]?.hasPart(text, anchor) !== true) faults.push(`${from} leads to ${path}#${anchor}: no such part`);
+    for (const { address, anchor, from } of anchors) {
+      const { text = '', type = '' } = pages.get(address) ?? {};
+      if (LINKED[type]?.hasPart(text, anchor) !== true)
+        faults.push(`${from} leads to ${address}#${anchor}: no such part`);
     }
     assert.deepEqual(faults, []);
-    assert.ok(pages.size > 15 && anchors.length > 150, `${pages.size} pages, ${anchors.length} anchors`);
+    assert.ok(pages.size > 40 && anchors.length > 300, `${pages.size} pages, ${anchors.length} anchors`);
   });
 
   it('every file has the media type of its name and an entity tag', async () => {
@@ -98,11 +113,11 @@ describe('the files and the links of the pages', () => {
   });
 
   it('each guide is served as Markdown with its title, and its page names that address', async () => {
-    for (const { name } of GUIDES) {
+    for (const name of Object.keys(GUIDES)) {
       const path = `/docs/guides/${name}`;
       const { text } = await visitor.get(`${path}.md`);
       assert.ok(text.startsWith(`# ${await readTitle(name)}\n\n`), name);
-      if (FOR_CALLERS.includes(name)) assert.ok(!text.includes('127.0.0.1:8080'), name);
+      assert.ok(!text.includes('127.0.0.1:8080'), name);
       const page = (await visitor.get(path, { accept: 'text/html' })).text;
       assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
     }
@@ -110,16 +125,16 @@ describe('the files and the links of the pages', () => {
     assert.ok(text.includes(`npx openapi-typescript ${service.url}/openapi.yaml -o catalog.d.ts\n`));
   });
 
-  it('/llms.txt has sections that list every guide under the public URL', async () => {
+  it('/llms.txt has sections that list every guide for developers under the public URL', async () => {
     const { text } = await visitor.get('/llms.txt');
     assert.deepEqual(
       Array.from(text.matchAll(/^## (.+)$/gm), ([, section]) => section),
-      ['API', 'Guides', 'Optional'],
+      ['API', 'Guides'],
     );
     for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
       assert.ok(line.includes(`](${service.url}/`), line);
     }
-    for (const { name, description } of GUIDES) {
+    for (const [name, description] of Object.entries(GUIDES)) {
       const title = await readTitle(name);
       assert.ok(text.includes(`- [${title}](${service.url}/docs/guides/${name}.md): ${description}\n`), name);
     }
@@ -133,16 +148,33 @@ describe('the files and the links of the pages', () => {
     assert.equal(bytes.readUInt32LE(14), bytes.length - 22);
   });
 
-  it('each guide is listed, and links to the guides before and after it', async () => {
-    const list = await send(service.url, '/docs/guides', { headers: BROWSER });
-    for (const [place, { name }] of GUIDES.entries()) {
-      assert.ok(list.text.includes(`<a href="/docs/guides/${name}">${await readTitle(name)}</a>`), name);
-      const { text } = await send(service.url, `/docs/guides/${name}`, { headers: BROWSER });
-      const neighbours = Array.from(text.matchAll(/href="\/docs\/guides\/([\w/-]+)" rel="\w+"/g), ([, guide]) => guide);
-      assert.deepEqual(
-        neighbours,
-        [GUIDES[place - 1], GUIDES[place + 1]].flatMap((guide) => guide?.name ?? []),
-      );
+  it('each guide is listed for its readers, and links to the guides before and after it', async () => {
+    for (const [reader, path, guides] of [
+      [visitor, '/docs/guides', Object.keys(GUIDES)],
+      [operator, '/guides', Object.keys(OPERATOR_GUIDES)],
+    ] as const) {
+      const list = await reader.get(path);
+      for (const [place, name] of guides.entries()) {
+        assert.ok(list.text.includes(`<a href="${path}/${name}">${await readTitle(name)}</a>`), name);
+        const { text } = await reader.get(`${path}/${name}`);
+        const neighbours = Array.from(text.matchAll(/href="[\w/-]+\/([\w-]+)" rel="\w+"/g), ([, guide]) => guide);
+        assert.deepEqual(
+          neighbours,
+          [guides[place - 1], guides[place + 1]].filter((guide) => guide !== undefined),
+        );
+      }
+    }
+  });
+
+  it('the guides for operators open without a session on the operator pages, and are not on the public ones', async () => {
+    const somebody = new Visitor(operator.url);
+    const { text } = await visitor.get('/llms.txt');
+    for (const name of Object.keys(OPERATOR_GUIDES)) {
+      assert.equal((await somebody.get(`/guides/${name}`)).status, 200, name);
+      for (const path of [`/docs/guides/operators/${name}`, `/docs/guides/${name}`, `/guides/${name}`]) {
+        assert.equal((await visitor.get(path, BROWSER)).status, 404, path);
+      }
+      assert.ok(!text.includes(`/${name}.md`), name);
     }
   });
 });

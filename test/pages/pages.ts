@@ -5,19 +5,24 @@ import { routeOperatorPages } from '../../src/pages/operator/operator-pages.js';
 import type { PublicParts } from '../../src/pages/public/context.js';
 import type { Contract } from '../../src/pages/public/reference/contract.js';
 import { routePages } from '../../src/pages/site.js';
-import { GUIDES } from '../../src/pages/public/guides/guide-files.js';
+import { GUIDES as OPERATOR_GUIDES } from '../../src/pages/operator/guides/guides.js';
+import { GUIDES } from '../../src/pages/public/guides/guides.js';
 import { ROOT } from '../support/guides.js';
+
+/** Guides without their texts. */
+const named = (guides: object): { readonly name: string }[] => Object.keys(guides).map((name) => ({ name }));
 
 /** The routes of the public pages. They are not called, and what they need is not there. */
 const router = routePages({
   contract: JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract,
-  site: { files: { representations: new Map() }, guides: GUIDES },
+  site: { files: { representations: new Map() }, guides: named(GUIDES) },
 } as unknown as PublicParts);
 
 /** The routes of the operator pages, likewise. */
 const operatorRouter = routeOperatorPages({
   config: {},
   files: { representations: new Map() },
+  guides: named(OPERATOR_GUIDES),
 } as unknown as OperatorParts);
 
 /** @returns the paths of the routes of a method, with a value for each parameter */
@@ -55,6 +60,9 @@ export const FORMS = pathsOf('POST', UNKNOWN);
 export function operatorPages(values: { readonly id: string; readonly prefix: string } = UNKNOWN): string[] {
   return pathsOf('GET', { ...UNKNOWN, ...values }, operatorRouter);
 }
+
+/** Whether a page for operators needs a session. */
+export const needsOperator = (path: string): boolean => !/^\/(sign-|guides)/.test(path);
 
 /** Where the forms of operators go. */
 export const OPERATOR_FORMS = pathsOf('POST', UNKNOWN, operatorRouter);

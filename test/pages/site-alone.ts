@@ -14,7 +14,7 @@ import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
 import { readStaticFiles } from '../../src/pages/parts/web/static-files.js';
-import { readGuides } from '../../src/pages/public/guides/guide-files.js';
+import { readGuides } from '../../src/pages/public/guides/guides.js';
 import type { Contract } from '../../src/pages/public/reference/contract.js';
 import { createSite } from '../../src/pages/site.js';
 import { ROOT } from '../support/guides.js';

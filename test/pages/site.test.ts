@@ -162,9 +162,11 @@ describe('the site', () => {
 
   it('SITE=off leaves no pages, and PUBLIC_URL is the base URL', async () => {
     const { databaseUrl } = service;
-    const without = await startService({ databaseUrl, settings: { SITE: 'off' } });
+    const without = await startService({ databaseUrl, settings: { SITE: 'off', METRICS_ADDRESS: '127.0.0.1:0' } });
     assertProblem(await send(without.url, '/', { headers: BROWSER }), 'not_found');
     for (const path of FILES) assertProblem(await send(without.url, path), 'not_found');
+    const guide = await send(without.operatorUrl ?? assert.fail(), '/guides/notices');
+    assert.ok(guide.status === 200 && !guide.text.includes('/docs'), 'a guide for operators links to no guide here');
     await without.stop();
     const named = await startService({ databaseUrl, settings: { PUBLIC_URL: 'https://catalog.example' } });
     const { text } = await send(named.url, '/', { headers: BROWSER });

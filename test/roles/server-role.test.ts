@@ -53,7 +53,7 @@ describe('a server whose role is a member of catalog_server', () => {
 
   before(async () => {
     const { db } = world;
-    const [, section = assert.fail()] = (await readGuide('operators/configure')).split('\n### Database roles\n');
+    const [, section = assert.fail()] = (await readGuide('configure')).split('\n### Database roles\n');
     const creation = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
     await db.raw(creation.replace('…', 'secret'));
     await prepareDemo(db, fileURLToPath(ROOT).replace(/\/$/, ''));

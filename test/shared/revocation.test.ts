@@ -418,7 +418,7 @@ describe('revocation', () => {
       assert.fail();
     world.defer(await fillNotificationQueue(world.db, world.url));
     await eventually('the queue is reported as full', async () => (await usage()) > 0.9);
-    const guide = await readGuide('operators/runbook');
+    const guide = await readGuide('runbook');
     const query = /```sql\n(select pid[^`]+pg_stat_activity[^`]+)```/.exec(guide)?.[1] ?? assert.fail();
     const { rows } = await world.db.raw<{ rows: { pid: number; usename: string }[] }>(query);
     assert.equal(rows[0]?.usename, FILLER);

@@ -4,10 +4,17 @@ import { readFile } from 'node:fs/promises';
 /** The folder of the checkout. */
 export const ROOT = new URL('../../', import.meta.url);
 
-/** The guides, each for one task: the paths of the files in `src/pages/public/guides`, without `.md`. */
-export const GUIDES = readdirSync(new URL('src/pages/public/guides', ROOT), { encoding: 'utf8', recursive: true })
-  .filter((name) => name.endsWith('.md'))
-  .map((name) => name.slice(0, -'.md'.length));
+/** The folder of each guide, by its name. */
+const FOLDERS = new Map(
+  ['public', 'operator'].flatMap((readers) => {
+    const folder = `src/pages/${readers}/guides`;
+    const files = readdirSync(new URL(folder, ROOT)).filter((file) => file.endsWith('.md'));
+    return files.map((file) => [file.slice(0, -'.md'.length), folder] as const);
+  }),
+);
+
+/** The guides, each for one task: the names of their files, without `.md`. */
+export const GUIDES = [...FOLDERS.keys()];
 
 /** @returns the Markdown of the README */
 export function readReadme(): Promise<string> {
@@ -16,7 +23,7 @@ export function readReadme(): Promise<string> {
 
 /** @returns the Markdown of a guide */
 export function readGuide(guide: string): Promise<string> {
-  return readFile(new URL(`src/pages/public/guides/${guide}.md`, ROOT), 'utf8');
+  return readFile(new URL(`${FOLDERS.get(guide)}/${guide}.md`, ROOT), 'utf8');
 }
 
 /** @returns the title of a guide */

@@ -6,13 +6,15 @@ import type { FailedAddresses } from '../../limits/failed-addresses.js';
 import type { Build } from '../../platform/process/package-root.js';
 import type { RedisLink } from '../../platform/redis/link.js';
 import type { Health } from '../../platform/telemetry/health.js';
-import { GUIDES_PATH, type StaticFiles } from '../parts/context.js';
+import type { StaticFiles } from '../parts/context.js';
+import type { Guide } from '../parts/guides/guide-files.js';
 
 /** The parts that the operator pages are made from. */
 export interface OperatorParts {
   readonly config: Config;
   readonly log: Logger;
   readonly files: StaticFiles;
+  readonly guides: readonly Guide[];
   /** The primary, by a pool of these pages' own: no query of an operator takes a connection from a request. */
   readonly db: Knex;
   /** Undefined for a service without one. */
@@ -29,9 +31,4 @@ export interface OperatorParts {
   readonly url: () => string;
   /** The origin of the public pages. */
   readonly publicUrl: () => string;
-}
-
-/** @returns the address of the guides; undefined where this service has no public pages */
-export function guidesUrl({ config, publicUrl }: Pick<OperatorParts, 'config' | 'publicUrl'>): string | undefined {
-  return config.site ? publicUrl() + GUIDES_PATH : undefined;
 }

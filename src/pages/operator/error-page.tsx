@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { INSUFFICIENT_PRIVILEGE, sqlState } from '../../platform/postgres/errors.js';
 import type { PageContext } from '../parts/context.js';
 import { answerError, PageError } from '../parts/frame/error-page.js';
-import { guidesUrl, type OperatorParts } from './context.js';
+import type { OperatorParts } from './context.js';
 
 /** For people, in place of the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
@@ -57,7 +57,6 @@ function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: 
 /** Answers an operator with an error as a page. */
 export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
   const { status, title, detail, headers } = toPageError(ctx, error, parts.log);
-  const guides = lacksRights(error) ? guidesUrl(parts) : undefined;
   answerError(ctx, {
     status,
     title,
@@ -65,9 +64,9 @@ export function operatorErrorPage(ctx: PageContext, error: unknown, parts: Opera
     detail,
     outcome: <Outcome ctx={ctx} status={status} />,
     links: [
-      ...(guides === undefined
-        ? []
-        : [{ address: `${guides}/operators/operator-pages#developers`, label: 'Guide “Operator pages”' }]),
+      ...(lacksRights(error)
+        ? [{ address: '/guides/operator-pages#developers', label: 'Guide “Operator pages”' }]
+        : []),
       { address: '/', label: 'Go to the status' },
     ],
   });

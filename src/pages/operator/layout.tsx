@@ -6,11 +6,12 @@ import { KeyPath } from '../parts/keys/key-name.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 
 /** The pages, as their navigation lists them. */
-const TABS = [
+export const TABS = [
   { id: 'status', path: '/', label: 'Status' },
   { id: 'developers', path: '/developers', label: 'Developers' },
   { id: 'failed-keys', path: '/failed-keys', label: 'Failed keys' },
   { id: 'settings', path: '/settings', label: 'Settings' },
+  { id: 'guides', path: '/guides', label: 'Guides' },
 ] as const;
 
 /** @returns the address of the page of a key, for operators */

@@ -16,6 +16,7 @@ import { addDevelopers } from './developers/developers.js';
 import { addKey } from './developers/key.js';
 import { operatorErrorPage } from './error-page.js';
 import { addFailedKeys } from './failed-keys.js';
+import { addGuides } from './guides/guides.js';
 import { OperatorLayout } from './layout.js';
 import { addSettings } from './settings.js';
 import { addSignIn } from './sign-in.js';
@@ -30,6 +31,7 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   router.use(receiveForm);
   for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
+  addGuides(router, parts);
   // Whatever is added from here on needs a session.
   router.use(addSignIn(router, parts));
   addStatus(router, parts);

@@ -10,9 +10,6 @@ import type { RequestState } from '../../http/request/context.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Representation } from '../../http/response/representation.js';
 
-/** Where the guides are on the site. */
-export const GUIDES_PATH = '/docs/guides';
-
 /** The parts that the pages for people are made from. */
 export interface SiteParts extends ReportParts, DeadlineParts {
   readonly health: Health;

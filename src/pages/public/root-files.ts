@@ -2,8 +2,7 @@ import { Representation } from '../../http/response/representation.js';
 import type { PageRouter } from '../parts/context.js';
 import type { PublicOptions, PublicParts } from './context.js';
 import { cached } from '../parts/web/cached.js';
-import { GUIDES_PATH } from '../parts/context.js';
-import { byAudience } from './guides/guide-files.js';
+import { GUIDES_PATH } from './guides/guides.js';
 
 /** Behind sign-in, or only the way there. */
 const PRIVATE_PATHS = ['/settings', '/sign-in', '/sign-up'];
@@ -21,15 +20,11 @@ export function addRootFiles(router: PageRouter, { site }: Pick<PublicParts, 'si
   router.get('/favicon.ico', (ctx) => site.files.favicon.send(ctx, A_DAY));
 }
 
-/** An overview for language models, in the format of llmstxt.org. They may skip what is in the section Optional. */
+/** An overview for language models, in the format of llmstxt.org. */
 function llmsText({ guides, publicUrl }: PublicOptions): string {
   const origin = publicUrl();
   const link = (title: string, path: string, description: string): string =>
     `- [${title}](${origin}${path}): ${description}`;
-  const lists = byAudience(guides).map(({ audience, group }) => [
-    `## ${audience === 'developers' ? 'Guides' : 'Optional'}`,
-    group.map(({ title, name, description }) => link(title, `${GUIDES_PATH}/${name}.md`, description)).join('\n'),
-  ]);
   return [
     '# Catalog Lookup Service',
     '> A read-only HTTP API for a catalogue of movies, series, people and curated collections, with a feed of changes. ' +
@@ -43,7 +38,8 @@ function llmsText({ guides, publicUrl }: PublicOptions): string {
       link('Reference', '/docs', 'The same as a page, with samples in six languages.'),
       link('Home page', '/', 'How to get a key, and the limits of each plan.'),
     ].join('\n'),
-    ...lists.flat(),
+    '## Guides',
+    guides.map(({ title, name, description }) => link(title, `${GUIDES_PATH}/${name}.md`, description)).join('\n'),
     '',
   ].join('\n\n');
 }

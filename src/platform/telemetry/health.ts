@@ -23,7 +23,7 @@ export interface Outage {
   readonly forCallers: string;
   /** What an operator can do. The service itself reconnects. */
   readonly advice: string;
-  /** The section of a guide with more about it. */
+  /** The section of a guide for operators with more about it. */
   readonly guide: string;
 }
 
@@ -35,28 +35,28 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
       'Calls that read the catalogue fail with 503 at the moment: wait the number of seconds in Retry-After, then try ' +
       'again. Your keys are not affected, but you cannot sign in or change them until the service has recovered.',
     advice: 'Bring the primary back, or fail over.',
-    guide: 'operators/runbook#postgresql-is-down',
+    guide: 'runbook#postgresql-is-down',
   },
   replica: {
     name: 'Read replica',
     consequence: 'The read replica is down; reads go to the primary.',
     forCallers: 'All calls work, but may take a little longer.',
     advice: 'Bring the replica back. Clients are not affected.',
-    guide: 'operators/runbook#the-read-replica-is-down',
+    guide: 'runbook#the-read-replica-is-down',
   },
   redis: {
     name: 'Redis',
     consequence: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
     forCallers: 'All calls work. Until the service has recovered, rate limits may count fewer requests than you send.',
     advice: 'Check that Redis answers and is neither full nor read-only.',
-    guide: 'operators/runbook#redis-is-down',
+    guide: 'runbook#redis-is-down',
   },
   announcements: {
     name: 'Change notifications',
     consequence: 'Change notifications are down; each request looks its key up in the database.',
     forCallers: 'All calls work, but may take a little longer.',
     advice: 'Look for “announcements lost” in the log, which has the reason.',
-    guide: 'operators/runbook#change-notifications-are-down',
+    guide: 'runbook#change-notifications-are-down',
   },
 };
 

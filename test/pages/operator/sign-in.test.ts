@@ -7,12 +7,9 @@ import { runWithoutRedis } from '../../support/programs/command.js';
 import { assertHeaders } from '../../support/problem.js';
 import { send } from '../../support/request.js';
 import { testWorld } from '../../support/world.js';
-import { OPERATOR_FORMS, operatorPages, UNKNOWN } from '../pages.js';
+import { needsOperator, OPERATOR_FORMS, operatorPages, UNKNOWN } from '../pages.js';
 
 const PAGES = { settings: { METRICS_ADDRESS: '127.0.0.1:0' } };
-
-/** A page that needs no sign-in. */
-const isPublic = (path: string): boolean => path.startsWith('/sign-');
 
 describe('sign-in to the operator pages', () => {
   const world = testWorld({ service: PAGES });
@@ -72,11 +69,11 @@ describe('sign-in to the operator pages', () => {
   it('every page and form sends somebody without a session to the sign-in page, and changes nothing', async () => {
     const id = await world.newDeveloper();
     const { prefix } = await world.newKey({ developerId: id });
-    for (const path of operatorPages({ id: String(id), prefix }).filter((each) => !isPublic(each))) {
+    for (const path of operatorPages({ id: String(id), prefix }).filter(needsOperator)) {
       const { status, headers } = await visitor().get(path);
       assert.deepEqual([status, headers.location, headers['cache-control']], [303, '/sign-in', 'no-store'], path);
     }
-    for (const path of OPERATOR_FORMS.filter((each) => !isPublic(each))) {
+    for (const path of OPERATOR_FORMS.filter(needsOperator)) {
       const { status, headers } = await visitor().post(path.replace(UNKNOWN.id, String(id)), {});
       assert.deepEqual([status, headers.location], [303, '/sign-in?interrupted'], path);
     }
@@ -122,7 +119,7 @@ describe('sign-in to the operator pages', () => {
       const reply = await browser.get(path);
       assert.equal(reply.status, 200, path);
       assertHeaders(reply, {
-        'cache-control': 'no-store',
+        'cache-control': path.startsWith('/guides') ? 'no-cache' : 'no-store',
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy':
           "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +

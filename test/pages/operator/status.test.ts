@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { addTitles } from '../../support/titles.js';
 import { eventually } from '../../support/eventually.js';
 import { signInOperator } from '../../support/http/operator.js';
-import type { Visitor } from '../../support/http/visitor.js';
+import { Visitor } from '../../support/http/visitor.js';
 import { PRODUCT_BOUNDS } from '../../support/program.js';
 import { testWorld } from '../../support/world.js';
 
@@ -119,7 +119,7 @@ describe('the status page', () => {
       text,
       /Redis<\/th>.*?Down.*?keys are checked against the database\. <strong>Check that Redis answers/s,
     );
-    assert.ok(text.includes('/docs/guides/operators/runbook#redis-is-down"'), text);
+    assert.ok(text.includes('href="/guides/runbook#redis-is-down"'), text);
   });
 
   it('it shows the loss of PostgreSQL, although nothing else can be read then', async () => {
@@ -129,5 +129,6 @@ describe('the status page', () => {
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
     assert.match(text, / Feed Unknown: PostgreSQL does not answer /);
     assert.match(text, / Last 24 hours Unknown: PostgreSQL does not answer /);
+    assert.match(await read(new Visitor(operator.url), '/guides/runbook'), / PostgreSQL is down /, 'without a session');
   });
 });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ERROR_CODES } from '../../../src/errors.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { MAX_QUERY } from '../../../src/pages/parts/content/search-form.js';
-import type { Guide } from '../../../src/pages/public/guides/guide-files.js';
+import type { Guide } from '../../../src/pages/parts/guides/guide-files.js';
 import { operationsOf, resolve, type Contract } from '../../../src/pages/public/reference/contract.js';
 import { createSearch, type Search } from '../../../src/pages/public/search/search.js';
 import { listEntries, type Entry } from '../../../src/pages/public/search/search-index.js';
@@ -17,7 +17,6 @@ const GUIDE: Guide = {
   name: 'cooking',
   title: 'Cooking with keys',
   description: 'How to cook.',
-  audience: 'developers',
   text: 'Take a **pan**.\n\n## Rate limits in the kitchen\n\nOne `egg` a minute.\n\n```sh\nfry --eggs 2\n```\n',
 };
 

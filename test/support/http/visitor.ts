@@ -8,7 +8,7 @@ export class Visitor {
   readonly cookies = new Map<string, string>();
 
   constructor(
-    private readonly url: string,
+    readonly url: string,
     /** The fields of each request. */
     readonly headers: Record<string, string> = { 'user-agent': 'Visitor/1' },
   ) {}

@@ -93,7 +93,7 @@ export async function startBalancer(program: string, configuration: string): Pro
 
 /** The configuration of the guide for a balancer on this machine. @param ports - of the balancer and of both servers */
 export async function guideConfiguration(ports: Readonly<Record<'balancer' | 'one' | 'two', number>>): Promise<string> {
-  const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('operators/scale-out')) ?? [];
+  const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('scale-out')) ?? [];
   const changes: [string, string][] = [
     ['bind :80', `bind 127.0.0.1:${ports.balancer}`],
     ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],

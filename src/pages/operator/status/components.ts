@@ -50,7 +50,7 @@ export function componentReader(
       setting: 'OIDC_ISSUER',
       consequence: 'Nobody can sign in to the developer settings through it. Keys, sessions and passkeys keep working.',
       advice: 'Check the provider. Until it is back, create sign-in links.',
-      guide: 'operators/sign-in#when-the-provider-is-down',
+      guide: 'sign-in#when-the-provider-is-down',
       current: await readProvider?.(),
     },
   ];

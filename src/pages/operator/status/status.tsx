@@ -7,7 +7,7 @@ import { sumOf } from '../../parts/usage/counts.js';
 import { Outcomes, UsageOverTime } from '../../parts/usage/over-time.js';
 import type { UsageBucket } from '../../../usage/read-usage.js';
 import type { PageRouter } from '../../parts/context.js';
-import { guidesUrl, type OperatorParts } from '../context.js';
+import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
 import { openPublishedFolder } from '../../../copies/published.js';
@@ -34,14 +34,13 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
       copies && readNewestCopy(copies),
     ]);
     const components = await readComponents(facts !== undefined);
-    const guides = guidesUrl(parts);
     operatorPage(
       ctx,
       { title: 'Status', tab: 'status' },
       <>
         <Summary components={components} facts={facts} />
-        <Components components={components} guides={guides} />
-        <LatestTraffic hours={traffic} guides={guides} />
+        <Components components={components} />
+        <LatestTraffic hours={traffic} />
         <Feed facts={facts} copy={copy} />
         <section>
           <h2 id="versions">Versions</h2>
@@ -90,13 +89,7 @@ function Summary({ components, facts }: SummaryProps): VNode {
   );
 }
 
-interface ComponentsProps {
-  readonly components: readonly Component[];
-  /** The address of the guides; undefined where this service has no public pages. */
-  readonly guides: string | undefined;
-}
-
-function Components({ components, guides }: ComponentsProps): VNode {
+function Components({ components }: { readonly components: readonly Component[] }): VNode {
   const unused = components.filter(({ current }) => current === undefined);
   return (
     <section>
@@ -110,7 +103,7 @@ function Components({ components, guides }: ComponentsProps): VNode {
           if (current === undefined) return [];
           const isUp = current.state === 'up';
           const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
-          const advice = isUp ? 'Nothing' : <Advice component={component} guides={guides} />;
+          const advice = isUp ? 'Nothing' : <Advice component={component} />;
           return [[name, state, <RelativeTime at={toTime(current.since)} />, advice]];
         })}
       />
@@ -130,22 +123,16 @@ function Components({ components, guides }: ComponentsProps): VNode {
   );
 }
 
-function Advice({ component, guides }: { readonly component: Component } & Pick<ComponentsProps, 'guides'>): VNode {
-  const { consequence, advice, guide } = component;
+function Advice({ component: { consequence, advice, guide } }: { readonly component: Component }): VNode {
   return (
     <span>
-      {consequence} <strong>{advice}</strong>{' '}
-      {guides !== undefined && <a href={`${guides}/${guide}`}>More in the guide</a>}
+      {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
     </span>
   );
 }
 
-interface TrafficProps extends Pick<ComponentsProps, 'guides'> {
-  /** Undefined while the database does not answer. */
-  readonly hours: readonly UsageBucket[] | undefined;
-}
-
-function LatestTraffic({ hours, guides }: TrafficProps): VNode {
+/** @param hours - undefined while the database does not answer */
+function LatestTraffic({ hours }: { readonly hours: readonly UsageBucket[] | undefined }): VNode {
   return (
     <section>
       <h2 id="traffic">Last 24 hours</h2>
@@ -160,13 +147,8 @@ function LatestTraffic({ hours, guides }: TrafficProps): VNode {
         </>
       )}
       <p class="muted small">
-        Requests with a valid key, of all servers. They are saved about every 10 seconds.{' '}
-        {guides !== undefined && (
-          <>
-            For the durations of requests, and for each server alone, use{' '}
-            <a href={`${guides}/operators/monitor#the-dashboard`}>the dashboard</a>.
-          </>
-        )}
+        Requests with a valid key, of all servers. They are saved about every 10 seconds. For the durations of requests,
+        and for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
       </p>
     </section>
   );

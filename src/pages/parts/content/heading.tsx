@@ -1,4 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { ERROR_CODES } from '../../../errors.js';
+
+/** @returns the id of an error code in the reference; undefined for any other code */
+export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
 
 interface HeadingProps {
   readonly level: 2 | 3 | 4;

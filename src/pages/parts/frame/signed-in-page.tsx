@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import type { PageContext } from '../context.js';
 import { takeNotice } from './notices.js';
 import { answerPage, type PageOptions } from './page.js';
@@ -23,6 +23,27 @@ export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions
   readonly trail?: { readonly path: string; readonly label: string } | undefined;
 }
 
+/** The navigation of an area. */
+export function Tabs<Id extends string>({
+  name,
+  tabs,
+  tab,
+}: Pick<SignedInArea<Id>, 'name' | 'tabs'> & { readonly tab: Id }): VNode {
+  return (
+    <nav class="settings-nav" aria-label={name}>
+      <ul>
+        {tabs.map(({ id, path, label }) => (
+          <li key={id}>
+            <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
+              {label}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
 /**
  * Answers with a page behind sign-in: whose it is, the way out, the navigation, what has just been done, and the body under
  * its heading.
@@ -44,17 +65,7 @@ export function signedInPage<Id extends string>(
           <Button tone="quiet" label="Sign out" />
         </form>
       </header>
-      <nav class="settings-nav" aria-label={name}>
-        <ul>
-          {tabs.map(({ id, path, label }) => (
-            <li key={id}>
-              <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
-                {label}
-              </a>
-            </li>
-          ))}
-        </ul>
-      </nav>
+      <Tabs name={name} tabs={tabs} tab={tab} />
       {warning}
       {notice}
       {trail !== undefined && (

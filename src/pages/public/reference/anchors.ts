@@ -1,4 +1,4 @@
-import { ERROR_CODES } from '../../../errors.js';
+import { errorId } from '../../parts/content/heading.js';
 import type { Contract } from './contract.js';
 
 // The ids of the sections of the reference. The id of an operation is its operationId.
@@ -9,7 +9,6 @@ export const schemaId = (name: string): string => `schema-${name}`;
 export const fieldId = (schema: string, field: string): string => `${schemaId(schema)}-${field}`;
 export const parameterId = (operationId: string, name: string): string => `${operationId}-${name}`;
 export const securityId = (name: string): string => `security-${name}`;
-export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
 
 /** @returns a function that finds the address of what inline code names: an error code, an operation or a schema */
 export function codeLinks({ components, paths }: Contract): (code: string) => string | undefined {

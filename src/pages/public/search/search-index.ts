@@ -1,19 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { ERROR_CODES } from '../../../errors.js';
-import { GUIDES_PATH } from '../../parts/context.js';
-import type { Guide } from '../guides/guide-files.js';
+import type { Guide } from '../../parts/guides/guide-files.js';
+import { GUIDES_PATH } from '../guides/guides.js';
+import { errorId } from '../../parts/content/heading.js';
 import { readSections, type Heading } from '../../parts/content/markdown.js';
-import {
-  errorId,
-  fieldId,
-  headerId,
-  inWords,
-  parameterId,
-  responseId,
-  schemaId,
-  securityId,
-} from '../reference/anchors.js';
+import { fieldId, headerId, inWords, parameterId, responseId, schemaId, securityId } from '../reference/anchors.js';
 import {
   fieldsOf,
   headerNames,

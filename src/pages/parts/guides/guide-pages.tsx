@@ -1,0 +1,132 @@
+import type { VNode } from 'preact';
+import type { PageDescription, PageFrame, PageRouter } from '../context.js';
+import { errorId } from '../content/heading.js';
+import { renderMarkdown } from '../content/markdown.js';
+import { publicPage } from '../frame/page.js';
+import { WithSidebar } from '../frame/with-sidebar.js';
+import { cached } from '../web/cached.js';
+import type { Guide } from './guide-files.js';
+
+/** Guides for the same readers, and how their pages show them. */
+export interface GuideShelf {
+  readonly guides: readonly Guide[];
+  readonly frame: PageFrame;
+  /** Where the list of the guides is. Each guide is below it. */
+  readonly path: string;
+  /** What they are about. */
+  readonly lead: string;
+  /** Stands above every page. */
+  readonly navigation?: VNode;
+  /** The search, where these pages have one. */
+  readonly search?: VNode;
+  /** Where each guide is served as Markdown, if it is. */
+  readonly markdownPath?: (guide: Guide) => string;
+  /** @returns the text of a guide as this deployment shows it */
+  readonly textOf?: (guide: Guide) => string;
+  /** @returns where a link leads that is not to a guide of the shelf; undefined for a file that only the repository has */
+  readonly resolve?: (address: string) => string | undefined;
+  /** @returns the address of the reference, which describes error codes; undefined where it is not served */
+  readonly reference: () => string | undefined;
+}
+
+/** Adds a list of guides, and a page for each. They are rendered once, and the same for everybody. */
+export function addGuidePages(router: PageRouter, shelf: GuideShelf): void {
+  const { guides, frame, path, lead, markdownPath } = shelf;
+  const add = (address: string, description: PageDescription, body: () => VNode): void => {
+    const page = cached(() => publicPage(frame, { ...description, section: 'guides' }, body()), Infinity);
+    router.get(address, async (ctx) => (await page()).send(ctx, 'no-cache'));
+  };
+  add(path, { title: 'Guides', description: lead }, () => <GuideList shelf={shelf} />);
+  for (const guide of guides) {
+    const { name, title, description } = guide;
+    const markdown = markdownPath?.(guide);
+    add(`${path}/${name}`, { title, description, ...(markdown !== undefined && { markdown }) }, () => (
+      <GuidePage guide={guide} shelf={shelf} />
+    ));
+  }
+}
+
+function GuideList({ shelf: { guides, path, lead, navigation, search } }: { readonly shelf: GuideShelf }): VNode {
+  return (
+    <>
+      {navigation}
+      <div class="container">
+        <h1>Guides</h1>
+        <p class="lead">{lead}</p>
+        {search}
+        <ul class="card-grid">
+          {guides.map(({ name, title, description }) => (
+            <li key={name} class="card">
+              <h2>
+                <a href={`${path}/${name}`}>{title}</a>
+              </h2>
+              <p>{description}</p>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </>
+  );
+}
+
+function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
+  const { guides, path, navigation, search, markdownPath, textOf, reference } = shelf;
+  const { html, headings } = renderMarkdown(textOf?.(guide) ?? guide.text, {
+    resolve: (address) => addressOnPage(address, shelf),
+    linkCode: (code) => linkErrorCode(code, reference()),
+  });
+  const sections = headings.filter(({ level }) => level === 2);
+  const groups = [
+    { title: 'On this page', links: sections.map(({ id, text }) => [`#${id}`, text] as const) },
+    { title: 'Guides', links: guides.map(({ name, title }) => [`${path}/${name}`, title] as const) },
+  ];
+  return (
+    <>
+      {navigation}
+      <WithSidebar label="Guides" groups={groups} current={`${path}/${guide.name}`} search={search}>
+        <h1>{guide.title}</h1>
+        <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+        {markdownPath && (
+          <p class="small">
+            <a href={markdownPath(guide)}>View as Markdown</a>
+          </p>
+        )}
+        <Neighbours guide={guide} shelf={shelf} />
+      </WithSidebar>
+    </>
+  );
+}
+
+/** Links to the guides before and after one. */
+function Neighbours({ guide, shelf: { guides, path } }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
+  const place = guides.indexOf(guide);
+  const neighbours = [
+    { label: 'Previous', rel: 'prev', other: guides[place - 1] },
+    { label: 'Next', rel: 'next', other: guides[place + 1] },
+  ];
+  return (
+    <nav class="neighbours" aria-label="Previous and next guide">
+      {neighbours.map(
+        ({ label, rel, other }) =>
+          other && (
+            <a key={rel} href={`${path}/${other.name}`} rel={rel}>
+              <span>{label}</span>
+              {other.title}
+            </a>
+          ),
+      )}
+    </nav>
+  );
+}
+
+/** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
+export function addressOnPage(address: string, { path, resolve }: GuideShelf): string | undefined {
+  if (/^(https?:|mailto:|#)/.test(address)) return address;
+  const [, name, part = ''] = /^([\w-]+)\.md(#.*)?$/.exec(address) ?? [];
+  return name === undefined ? resolve?.(address) : `${path}/${name}${part}`;
+}
+
+function linkErrorCode(code: string, reference: string | undefined): string | undefined {
+  const id = errorId(code);
+  return id === undefined || reference === undefined ? undefined : `${reference}#${id}`;
+}
