@@ -44,7 +44,7 @@ export interface ClientOptions {
  *
  * @throws TemporaryFailure, PositionRefused, another OperatorError when a retry cannot help, or the signal's reason
  */
-export type ReadPage = (since: number, signal: AbortSignal) => Promise<PollResult>;
+export type FetchPage = (since: number, signal: AbortSignal) => Promise<PollResult>;
 
 const CHANGES: Path = '/api/v1/changes';
 const STATS: Path = '/api/v1/stats';
@@ -76,26 +76,25 @@ export function parseBaseUrl(text: string, name = 'The base URL'): string {
   return (url.origin + url.pathname).replace(/(?:\/api\/v1)?\/*$/, '');
 }
 
-/** Creates a reader of the feed. @throws OperatorError when `key` cannot be a key */
-export function createClient(options: ClientOptions): ReadPage {
+/** Creates a client of the feed. @throws OperatorError when `key` cannot be a key */
+export function createClient(options: ClientOptions): FetchPage {
   const get = createGet(options);
-  return (since, signal) =>
-    get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, (response, text) =>
-      judge(response, text, since),
-    );
+  return async (since, signal) => {
+    const { headers, body } = await get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, since);
+    if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes');
+    return { page: body, pollAfterMs: adaptiveInterval(headers.get('RateLimit')) };
+  };
 }
 
-/** Creates a reader of the number of titles. @throws OperatorError when `key` cannot be a key */
+/** Creates a client that requests the number of titles. @throws OperatorError when `key` cannot be a key */
 export function createTitleCounter(options: ClientOptions): (signal: AbortSignal) => Promise<number> {
   const get = createGet(options);
-  return (signal) =>
-    get(STATS, signal, (response, text) => {
-      const body = parseJson(text);
-      if (response.status !== 200) throw failureOf(response, body);
-      const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
-      if (typeof titles === 'number') return titles;
-      throw new TemporaryFailure('The response has no number of titles');
-    });
+  return async (signal) => {
+    const { body } = await get(STATS, signal);
+    const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
+    if (typeof titles === 'number') return titles;
+    throw new TemporaryFailure('The response has no number of titles');
+  };
 }
 
 /** @returns the header fields of a request with a key @throws OperatorError when `key` cannot be a key */
@@ -107,12 +106,13 @@ export function authorize(key: string): { readonly Authorization: string } {
   return { Authorization: `Bearer ${key}` };
 }
 
-type Get = <T>(path: string, signal: AbortSignal, judgeResponse: (response: Response, text: string) => T) => Promise<T>;
+/** @param since - the position that is sent, if one is @throws as a FetchPage does */
+type Get = (path: string, signal: AbortSignal, since?: number) => Promise<{ headers: Headers; body: unknown }>;
 
 function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): Get {
   const headers = { ...authorize(key), Accept: 'application/json, application/problem+json' };
 
-  return async (path, signal, judgeResponse) => {
+  return async (path, signal, since) => {
     signal.throwIfAborted();
     // Not AbortSignal.any: the follower's signal is long-lived and would collect dependants.
     const exchange = new AbortController();
@@ -126,7 +126,9 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
         // A redirect that leads to another host would drop the key.
         redirect: 'manual',
       });
-      return judgeResponse(response, await response.text());
+      const body = parseJson(await response.text());
+      if (response.status !== 200) throw failureOf(response, body, since);
+      return { headers: response.headers, body };
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof OperatorError) throw error;
@@ -141,14 +143,6 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
 /** @returns the failure of a request without a whole response @param what - what cannot be done, as a clause */
 export function unreachable(what: string, error: unknown): TemporaryFailure {
   return new TemporaryFailure(`${what}: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}`);
-}
-
-/** @throws TemporaryFailure, or OperatorError when a retry cannot help */
-function judge(response: Response, text: string, since: number): PollResult {
-  const body = parseJson(text);
-  if (response.status !== 200) throw failureOf(response, body, since);
-  if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes');
-  return { page: body, pollAfterMs: adaptiveInterval(response.headers.get('RateLimit')) };
 }
 
 /**

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import { showPosition, type ChangesPage, type ReadPage } from './client.js';
+import { showPosition, type ChangesPage, type FetchPage } from './client.js';
 import { DEFAULT_INTERVAL_MS } from './poll-interval.js';
-import { retrying, retryPolicy, type RetryOptions } from './retry.js';
+import { retrying, type RetryOptions } from './retry.js';
 
-export interface FollowOptions extends Omit<RetryOptions, 'retryPolicy'>, Partial<Pick<RetryOptions, 'retryPolicy'>> {
-  readonly readPage: ReadPage;
+export interface FollowOptions extends RetryOptions {
+  readonly fetchPage: FetchPage;
   /** Where to begin, in seconds since 1970. */
   readonly since: number;
   /** Return when nothing more is waiting, instead of polling again after the interval. */
@@ -18,8 +18,11 @@ export interface FollowOptions extends Omit<RetryOptions, 'retryPolicy'>, Partia
   /**
    * Stores the entries of a page and the position after it, `next_since`. Once it resolves, they are not requested again.
    * Store the position with the entries or after them, never before.
+   *
+   * @param since - the position that the page was requested from
+   * @param requestedAt - in milliseconds since 1970
    */
-  readonly store: (page: ChangesPage, since: number) => Promise<void>;
+  readonly store: (page: ChangesPage, since: number, requestedAt: number) => Promise<void>;
 }
 
 /**
@@ -31,14 +34,17 @@ export interface FollowOptions extends Omit<RetryOptions, 'retryPolicy'>, Partia
  * @throws the errors of `store`
  */
 export async function follow(options: FollowOptions): Promise<number> {
-  const { readPage, store, signal, once, random = Math.random } = options;
-  const retry = { ...options, retryPolicy: options.retryPolicy ?? retryPolicy(once) };
+  const { fetchPage, store, signal, once, random = Math.random } = options;
   let { since } = options;
   try {
     for (;;) {
-      const { page, pollAfterMs } = await retrying(retry, () => readPage(since, signal));
+      let requestedAt = 0;
+      const { page, pollAfterMs } = await retrying(options, () => {
+        requestedAt = Date.now();
+        return fetchPage(since, signal);
+      });
       requireProgress(page, since);
-      await store(page, since);
+      await store(page, since, requestedAt);
       since = page.meta.next_since;
       if (page.meta.has_more) continue;
       if (once) return since;
@@ -46,7 +52,8 @@ export async function follow(options: FollowOptions): Promise<number> {
       await delay(interval * (0.9 + random() / 5), undefined, { signal });
     }
   } catch (error) {
-    if (signal.aborted && (error === signal.reason || isAbortError(error))) return since;
+    const isEnding = error === signal.reason || (error as Error).name === 'AbortError';
+    if (signal.aborted && isEnding) return since;
     throw error;
   }
 }
@@ -62,8 +69,4 @@ function requireProgress({ meta }: ChangesPage, since: number): void {
         'Report this fault to its operator.',
     );
   }
-}
-
-function isAbortError(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
 }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
+import type { Observe } from './observation.js';
 import { backoff, backoffCeiling, type BackoffBounds } from '../platform/async/backoff.js';
 
 /** How a follower retries after failures. A server may ask for longer waits. */
@@ -62,8 +63,7 @@ export interface RetryOptions {
   readonly retryPolicy: RetryPolicy;
   /** Ends a wait. */
   readonly signal: AbortSignal;
-  /** Called before each wait, with its length in milliseconds. */
-  readonly onFailure?: ((reason: string, waitMs: number) => void) | undefined;
+  readonly observe?: Observe;
   /** From 0 up to but not including 1. */
   readonly random?: (() => number) | undefined;
 }
@@ -82,7 +82,7 @@ export class Retries {
 
   /** Waits before the next attempt. @throws OperatorError when the policy gives up; the signal's reason, or an AbortError */
   async wait({ reason, retryAfterMs }: TemporaryFailure): Promise<void> {
-    const { retryPolicy: policy, signal, onFailure, random } = this.options;
+    const { retryPolicy: policy, signal, observe, random } = this.options;
     this.#failures += 1;
     const waitMs = waitAfterFailure(this.#failures, retryAfterMs, policy, random?.());
     this.#waitedMs += waitMs;
@@ -90,7 +90,7 @@ export class Retries {
       const seconds = Math.ceil(waitMs / 1000);
       throw new OperatorError(`${reason}. Gave up; try again in ${seconds} s.`);
     }
-    onFailure?.(reason, waitMs);
+    observe?.({ kind: 'retrying', reason, waitMs });
     await delay(waitMs, undefined, { signal });
   }
 }

@@ -43,7 +43,7 @@ async function run(
   const stored: ChangesPage[] = [];
   const failures: Run['failures'] = [];
   const end = await follow({
-    readPage: createClient({ baseUrl: server.url, key: KEY, timeoutMs }),
+    fetchPage: createClient({ baseUrl: server.url, key: KEY, timeoutMs }),
     since: SINCE,
     once: true,
     intervalMs: 1,
@@ -51,8 +51,9 @@ async function run(
       stored.push(page);
     },
     signal: stop.signal,
-    onFailure: (failure, waitMs) => {
-      failures.push({ failure: failure.replace(server.url, '(server)'), waitMs });
+    observe(observation) {
+      if (observation.kind !== 'retrying') return;
+      failures.push({ failure: observation.reason.replace(server.url, '(server)'), waitMs: observation.waitMs });
       if (failures.length >= endAtFailure) stop.abort();
     },
     retryPolicy: { ...retryPolicy(rest.once ?? true), firstMs: 2, longestMs: 8 },

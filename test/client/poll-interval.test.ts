@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createClient } from '../../src/client/client.js';
 import { follow } from '../../src/client/follow.js';
+import { retryPolicy } from '../../src/client/retry.js';
 import { adaptiveInterval } from '../../src/client/poll-interval.js';
 import { rateLimitFields } from '../../src/http/response/rate-limit-fields.js';
 import { startScripted } from './scripted-server.js';
@@ -45,10 +46,11 @@ describe('the interval of a follower', () => {
     const ending = new AbortController();
     const stored: number[] = [];
     await follow({
-      readPage: createClient({ baseUrl: server.url, key: 'svc_key' }),
+      fetchPage: createClient({ baseUrl: server.url, key: 'svc_key' }),
       since: 0,
       once: false,
       intervalMs: undefined,
+      retryPolicy: retryPolicy(false),
       store: async ({ meta }) => {
         if (stored.push(meta.next_since) === pages.length) ending.abort();
       },

@@ -1,22 +1,21 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
-import { PositionRefused, showPosition } from '../client.js';
-import { follow } from '../follow.js';
-import { asClause, TemporaryFailure } from '../retry.js';
-import { backoff } from '../../platform/async/backoff.js';
 import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
-import { formatCount } from '../../platform/text/count.js';
-import { loadCatalogue, type Loaded, type LoadOptions } from './load.js';
-import type { MirrorStatus } from './status.js';
+import { PositionRefused } from '../client.js';
+import { follow } from '../follow.js';
+import type { Observe } from '../observation.js';
+import { asClause, Retries, TemporaryFailure } from '../retry.js';
+import { loadCatalogue } from './load.js';
+import type { MirrorOptions } from './options.js';
 import { MirrorLocked } from './session.js';
-import { MirrorStore, PositionMoved, type StoreOptions } from './store.js';
+import { MirrorStore, PositionMoved } from './store.js';
+import { verifyNewCopies, verifyNewCopy } from './verify.js';
 
-export interface MirrorOptions extends StoreOptions, LoadOptions {
-  /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */
-  readonly intervalMs: number | undefined;
-  readonly status: MirrorStatus;
-  /** Called when the mirror starts to follow the feed from a position, in seconds. */
-  readonly onFollowing: (position: number) => void;
+/** How a mirror ended. */
+export interface MirrorResult {
+  /** The last position, in seconds; undefined if it never had one. */
+  readonly position: number | undefined;
+  /** How many rows differ from the newest copy, if `once` compared them. */
+  readonly differences: number;
 }
 
 /**
@@ -24,38 +23,65 @@ export interface MirrorOptions extends StoreOptions, LoadOptions {
  * feed no longer accepts its position. Rows and position are committed together, so the next run resumes exactly where
  * this one stopped.
  *
- * @returns the last position, once the signal is aborted; with `once`, also when nothing more is waiting
+ * @returns once the signal is aborted; with `once`, also when nothing more is waiting
  * @throws OperatorError when a retry cannot help, or when the retry policy gives up; with `once`, also the database's errors
  */
-export async function mirror(given: MirrorOptions): Promise<number | undefined> {
-  const { signal, once, retryPolicy, status } = given;
+export async function mirror(given: MirrorOptions): Promise<MirrorResult> {
+  const { signal, once, verifies } = given;
   const options: MirrorOptions = {
     ...given,
-    readPage: (since, pageSignal) => given.readPage(since, pageSignal).catch(retryIfAhead),
-    onFailure(reason, waitMs) {
-      status.failed();
-      given.onFailure(reason, waitMs);
-    },
-    onProgress(progress) {
-      status.state = 'copying';
-      given.onProgress(progress);
-    },
+    fetchPage: (since, pageSignal) => given.fetchPage(since, pageSignal).catch(retryIfAhead),
   };
+  const ending = new AbortController();
+  let comparing: Promise<void> | undefined;
+  const compare = (): void => {
+    if (!verifies || once) return;
+    comparing ??= verifyNewCopies({ ...options, signal: AbortSignal.any([signal, ending.signal]) });
+  };
+  try {
+    const position = await keep(options, compare);
+    await comparing;
+    if (!verifies || !once || signal.aborted) return { position, differences: 0 };
+    const differences = await verifyNewCopy(options).catch((error: unknown) => {
+      if (signal.aborted) return 0;
+      throw error;
+    });
+    return { position, differences };
+  } finally {
+    ending.abort();
+  }
+}
+
+/**
+ * Keeps a mirror, on one session of its database after another.
+ *
+ * @param onFollowing - called whenever it starts to follow the feed
+ * @returns the last position
+ */
+async function keep(options: MirrorOptions, onFollowing: () => void): Promise<number | undefined> {
+  const { signal, once } = options;
+  const retries = new Retries(options);
   let hasOpened = false;
-  for (let failures = 0; ;) {
+  let reached: number | undefined;
+  const observe: Observe = (observation) => {
+    const { kind } = observation;
+    if (kind === 'following' || kind === 'stored') reached = observation.position;
+    if (kind === 'following') onFollowing();
+    if (kind === 'stored') retries.reset();
+    options.observe(observation);
+  };
+  for (;;) {
     let store: MirrorStore | undefined;
     try {
       store = await MirrorStore.open(options, true, signal);
       hasOpened = true;
-      return await runOnSession(store, options, () => (failures = 0));
+      return await keepOnSession(store, { ...options, observe });
     } catch (error) {
       // Undone: what was not committed when the signal closed the session.
-      if (signal.aborted) return status.position || undefined;
+      if (signal.aborted) return reached;
       if (once || !(hasOpened ? isTransient(error) : isTransientAtStart(error))) throw error;
-      failures += 1;
-      const wait = backoff(failures, retryPolicy);
-      options.onFailure(`The mirror's database cannot be used: ${asClause(error as Error)}`, wait);
-      await delay(wait, undefined, { signal }).catch(() => undefined);
+      const failure = new TemporaryFailure(`The mirror's database cannot be used: ${asClause(error as Error)}`);
+      await retries.wait(failure).catch(() => undefined);
     } finally {
       store?.close();
     }
@@ -75,67 +101,42 @@ function isTransientAtStart(error: unknown): boolean {
   return isDatabaseUnavailable(error) && !/^(?:28|3D)/.test(sqlState(error));
 }
 
-/** Keeps a mirror on one session of its database. @param onStored - called after each commit */
-async function runOnSession(store: MirrorStore, options: MirrorOptions, onStored: () => void): Promise<number> {
-  const { baseUrl, schema, signal, status, print, onFollowing } = options;
-  const saved = await store.readState();
-  if (saved !== undefined && saved.baseUrl !== baseUrl) {
-    throw new OperatorError(
-      `The schema ${schema} holds a mirror of ${saved.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
-        `has moved, change base_url in the table ${schema}.state.`,
-    );
-  }
-  let position = saved?.position;
+/** Keeps a mirror until the signal is aborted, or with `once` until nothing more is waiting. @returns the last position */
+async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promise<number> {
+  const { baseUrl, schema, observe } = options;
   for (;;) {
-    if (position === undefined) {
-      status.state = 'copying';
-      const loaded = await loadCatalogue(store, options);
-      ({ position } = loaded);
-      status.loaded();
-      print(describe(loaded));
+    const saved = await store.readState();
+    if (saved === undefined) {
+      await loadCatalogue(store, options);
+      continue;
     }
-    print(`Following ${baseUrl} from ${showPosition(position)}.`);
-    onFollowing(position);
-    status.position = position;
-    let requestedAt = 0;
+    if (saved.baseUrl !== baseUrl) {
+      throw new OperatorError(
+        `The schema ${schema} holds a mirror of ${saved.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
+          `has moved, change base_url in the table ${schema}.state.`,
+      );
+    }
+    let { position } = saved;
+    observe({ kind: 'following', position, verified: saved.verified });
     try {
       return await follow({
         ...options,
         since: position,
-        signal,
-        readPage(since, pageSignal) {
-          requestedAt = Date.now();
-          return options.readPage(since, pageSignal);
-        },
-        async store({ data, meta: { next_since: next, has_more: hasMore } }, since) {
-          if (data.length > 0 || next !== since) await store.savePage(data, since, next);
-          else await store.requirePosition(since);
-          position = next;
-          status.stored(data.length, next, hasMore, requestedAt);
-          onStored();
+        async store({ data, meta }, since, requestedAt) {
+          await store.savePage(data, since, meta.next_since);
+          position = meta.next_since;
+          observe({ kind: 'stored', entries: data.length, position, hasMore: meta.has_more, requestedAt });
         },
       });
     } catch (error) {
-      if (error instanceof PositionMoved) {
-        const state = await store.readState();
-        position = state?.position;
-        status.verification = state?.verified;
-      } else if (error instanceof PositionRefused) {
-        print(`The feed no longer accepts the position ${showPosition(position)}. Loading the newest copy.`);
-        position = undefined;
-      } else {
+      if (error instanceof PositionRefused) {
+        observe({ kind: 'position-refused', position });
+        await loadCatalogue(store, options);
+      } else if (!(error instanceof PositionMoved)) {
         throw error;
       }
     }
   }
-}
-
-function describe({ inserted, changed, deleted, copyOf }: Loaded): string {
-  const numbers = Object.entries({ inserted, changed, deleted }).map(
-    ([what, count]) => `${formatCount(count)} ${what}`,
-  );
-  const source = copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`;
-  return `Loaded ${source}: ${numbers.join(', ')}.`;
 }
 
 /**

@@ -8,9 +8,6 @@ import { TITLE_COLUMNS } from './columns.js';
 /** Another session has the lock of the schema. */
 export class MirrorLocked extends OperatorError {}
 
-/** The schema and the tables that are there, by their names. */
-type Found = Partial<Record<'schema' | 'state' | 'titles', string | null>>;
-
 /** Limits that a role or a database may have, and which bulk work exceeds. Not every version has each. */
 const UNLIMITED = [
   'statement_timeout',
@@ -58,11 +55,7 @@ export function bounded<T>(session: Connection, work: Promise<T>, timeoutMs: num
 export async function openTables(session: Connection, schema: string, isMirror: boolean): Promise<void> {
   await bounded(session, setUp(session), QUERY_TIMEOUT_MS);
   if (isMirror) await lock(session, schema);
-  const found = await bounded(session, find(session, schema), QUERY_TIMEOUT_MS);
-  if (isMirror) await bounded(session, create(session, schema, found), CREATE_TIMEOUT_MS);
-  else if (!found.state) {
-    throw new OperatorError(`The schema ${schema} of this database has no mirror. Create one with "catalog mirror".`);
-  }
+  await bounded(session, requireTables(session, schema, isMirror), CREATE_TIMEOUT_MS);
 }
 
 async function setUp(session: Connection): Promise<void> {
@@ -96,28 +89,26 @@ async function lock(session: Connection, schema: string): Promise<void> {
   }
 }
 
-/** Looks for the schema and the tables. */
-async function find(session: Connection, schema: string): Promise<Found> {
-  const identifier = pg.escapeIdentifier(schema);
-  const { rows } = await session.query<Required<Found>>(
+/** Requires the tables. Only what is missing is created, so that a role without that privilege can use existing tables. */
+async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
+  const schema = pg.escapeIdentifier(name);
+  const { rows } = await session.query<Record<'schema' | 'state' | 'titles', string | null>>(
     'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
-    [identifier, `${identifier}.state`, `${identifier}.titles`],
+    [schema, `${schema}.state`, `${schema}.titles`],
   );
-  return rows[0] ?? {};
-}
-
-/** Creates what is missing, so that a role without the privilege to create can use existing tables. */
-async function create(session: Connection, name: string, { schema, state, titles }: Found): Promise<void> {
-  const identifier = pg.escapeIdentifier(name);
-  if (state) return;
-  if (titles) {
+  const [found] = rows;
+  if (found?.state) return;
+  if (!isMirror) {
+    throw new OperatorError(`The schema ${name} of this database has no mirror. Create one with "catalog mirror".`);
+  }
+  if (found?.titles) {
     throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's. Choose another --schema.`);
   }
-  if (!schema) await session.query(`create schema ${identifier}`);
   // Several statements in one query are one transaction.
   await session.query(`
-      create table ${identifier}.titles (${TITLE_COLUMNS});
-      create table ${identifier}.state (
+      ${found?.schema ? '' : `create schema ${schema};`}
+      create table ${schema}.titles (${TITLE_COLUMNS});
+      create table ${schema}.state (
         singleton boolean primary key default true check (singleton),
         base_url text not null,
         position numeric(16, 6) not null,
@@ -127,7 +118,7 @@ async function create(session: Connection, name: string, { schema, state, titles
         verified_at timestamptz,
         differences bigint
       );
-      comment on schema ${identifier} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
+      comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
 }
 
 /** @throws OperatorError for a URL that the driver cannot use; DatabaseUnavailable, the database's error, or the signal's reason */

@@ -2,12 +2,11 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
 import { fileOf, type Manifest } from '../../copies/manifest.js';
-import type { OnProgress } from '../../platform/process/progress.js';
 import { sqlState } from '../../platform/postgres/errors.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { CopyUnusable, damaged, type CopySource } from './copy-source.js';
-import { CONTENT, ENTRY, TEXTS, TITLE_COLUMNS } from './columns.js';
+import { CONTENT, ENTRY, TITLE_COLUMNS } from './columns.js';
 import type { MirrorStore, SavedState } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
@@ -35,25 +34,26 @@ export async function createStaging({ session }: MirrorStore): Promise<void> {
 /**
  * Loads the titles of a copy into the staging table of the session, and requires that they are what the manifest says.
  *
- * @throws CopyUnusable when they are not; as CopySource.readTitles() does; DatabaseUnavailable
+ * @throws CopyUnusable when they are not; as CopySource.downloadTitles() does; DatabaseUnavailable
  */
 export async function stageCopy(
   store: MirrorStore,
   manifest: Manifest,
   source: CopySource,
   retry: RetryOptions,
-  onProgress: OnProgress = () => undefined,
 ): Promise<void> {
   const { session } = store;
   const { name, bytes: total, rows: expected } = fileOf(manifest, 'titles');
   const failed = new AbortController();
+  const show = (phase: string, rows: number, bytes: number, total?: number): void =>
+    retry.observe?.({ kind: 'progress', progress: { phase, rows, bytes, total } });
   async function* compressed(): AsyncGenerator<Buffer> {
     let bytes = 0;
     const untilThen = { ...retry, signal: AbortSignal.any([retry.signal, failed.signal]) };
-    for await (const piece of source.readTitles(manifest, untilThen)) {
+    for await (const piece of source.downloadTitles(manifest, untilThen)) {
       yield piece;
       bytes += piece.length;
-      onProgress({ phase: 'reading', rows: Math.floor((expected * bytes) / total), bytes, total });
+      show('reading', Math.floor((expected * bytes) / total), bytes, total);
     }
   }
   try {
@@ -64,7 +64,7 @@ export async function stageCopy(
     // The download may wait for its host.
     const stored = session.query(copy).once('error', () => failed.abort());
     await pipeline(compressed, createGunzip(), stored);
-    onProgress({ phase: 'writing', rows: expected, bytes: total, total: undefined });
+    show('comparing', expected, total);
     const { rowCount } = await session.query(
       `insert into ${STAGING} select entry.* from pg_temp.lines, json_to_record(line) as entry(${ENTRY})`,
     );
@@ -97,14 +97,12 @@ export async function findDifferences(
   copied?: number,
   { position, reached }: Partial<Pick<SavedState, 'position' | 'reached'>> = {},
 ): Promise<RowCounts> {
-  // A collation of the owner's may take different texts for equal.
-  const content = (table: string): string =>
-    CONTENT.map((name) => `${table}.${name}${TEXTS.includes(name) ? ' collate "C"' : ''}`).join(', ');
   const time = (seconds = Infinity): string =>
     seconds === Infinity
       ? "'infinity'"
       : `timestamptz 'epoch' + ${Math.round(seconds * 1e6)} * interval '1 microsecond'`;
-  // Autovacuum, which also analyzes, does not see temporary tables.
+  // A collation of the owner's may take different texts for equal. Autovacuum, which also analyzes, does not see
+  // temporary tables.
   await session.query(
     `analyze ${STAGING};
      create temporary table differences on commit drop as
@@ -118,7 +116,8 @@ export async function findDifferences(
               else 'stamp'
             end as difference
        from ${STAGING} s full join ${schema}.titles t using (svc_id)
-      where (${content('s')}) is distinct from (${content('t')});
+      where (s.media_type collate "C", s.title collate "C", s.updated_at, s.has_bundles)
+            is distinct from (t.media_type collate "C", t.title collate "C", t.updated_at, t.has_bundles);
      analyze pg_temp.differences`,
   );
   const { rows } = await session.query<{ difference: keyof RowCounts; rows: number }>(
@@ -131,14 +130,13 @@ export async function findDifferences(
 
 /** Corrects the faults among the differences that {@link findDifferences} has found in this transaction. */
 export async function correctFaults({ session, schema }: MirrorStore): Promise<void> {
-  const content = CONTENT.join(', ');
   await session.query(
     `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
-     update ${schema}.titles t set (${content}) = (${CONTENT.map((name) => `s.${name}`).join(', ')})
+     update ${schema}.titles t set (${CONTENT}) = (s.media_type, s.title, s.updated_at, s.has_bundles)
        from ${STAGING} s join pg_temp.differences d using (svc_id)
       where s.svc_id = t.svc_id and d.difference in ('changed', 'stamp');
-     insert into ${schema}.titles (svc_id, ${content})
-     select svc_id, ${content} from ${STAGING} s join pg_temp.differences d using (svc_id)
+     insert into ${schema}.titles (svc_id, ${CONTENT})
+     select svc_id, ${CONTENT} from ${STAGING} s join pg_temp.differences d using (svc_id)
       where d.difference = 'missing' order by svc_id`,
   );
 }

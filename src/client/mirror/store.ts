@@ -1,19 +1,14 @@
 import pg from 'pg';
 import { OperatorError } from '../../errors.js';
 import type { ChangesPage } from '../client.js';
+import type { Verification } from '../observation.js';
+import type { StoreOptions } from './options.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 import { CONTENT, ENTRY } from './columns.js';
 import { bounded, connect, LOCK_TIMEOUT_MS, openTables, QUERY_TIMEOUT_MS } from './session.js';
 
 /** A title as the feed has it. */
 export type Entry = ChangesPage['data'][number];
-
-export interface StoreOptions {
-  /** The database of the mirror. */
-  readonly databaseUrl: string;
-  /** The schema of its tables. */
-  readonly schema: string;
-}
 
 /** Which service a mirror is of, and how far it is. Positions are in seconds. */
 export interface SavedState {
@@ -24,8 +19,8 @@ export interface SavedState {
   readonly reached: number;
   /** The position of what it has loaded: from there, it has followed the feed. */
   readonly copyPosition: number;
-  /** The last comparison with a copy, and how many rows differed. */
-  readonly verified: { readonly copyOf: string; readonly at: number; readonly differences: number } | undefined;
+  /** The last comparison with a copy. */
+  readonly verified: Verification | undefined;
 }
 
 /** Another session has changed the position, as a repair does. */
@@ -101,29 +96,29 @@ export class MirrorStore {
   }
 
   /**
-   * Commits the entries of a page and the position after it.
+   * Commits the entries of a page and the position after it, unless nothing is new.
    *
-   * @param from - the position that the page was read from, in seconds
+   * @param from - the position that the page was requested from, in seconds
    * @param position - the position after it, in seconds
    * @throws PositionMoved, DatabaseUnavailable, or the database's error
    */
   async savePage(entries: readonly Entry[], from: number, position: number): Promise<void> {
-    const save = async (): Promise<void> => {
+    const require = (isUnmoved: boolean): void => {
+      if (!isUnmoved) throw new PositionMoved("The mirror's position was changed.");
+    };
+    const [before, after] = [from.toFixed(6), position.toFixed(6)];
+    if (entries.length === 0 && before === after) {
+      require((await this.readState())?.position.toFixed(6) === before);
+      return;
+    }
+    await this.#changeQuickly(async () => {
       if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
       const { rowCount } = await this.session.query(
         `update ${this.schema}.state set position = $2, reached = greatest(reached, $2) where position = $1`,
-        [from.toFixed(6), position.toFixed(6)],
+        [before, after],
       );
-      if (rowCount === 0) throw new PositionMoved("The mirror's position was changed.");
-    };
-    await this.#changeQuickly(save);
-  }
-
-  /** Requires that the mirror is still at a position, in seconds. @throws as savePage() does */
-  async requirePosition(position: number): Promise<void> {
-    const saved = await this.readState();
-    if (saved?.position.toFixed(6) !== position.toFixed(6))
-      throw new PositionMoved("The mirror's position was changed.");
+      require(rowCount === 1);
+    });
   }
 
   /**
@@ -162,19 +157,15 @@ export class MirrorStore {
    * @returns false if the mirror was loaded, repaired or compared since: the result may no longer be about it
    * @throws DatabaseUnavailable, or the database's error
    */
-  async saveVerification(
-    copyOf: string,
-    { copyPosition, verified }: SavedState,
-    differences: number,
-  ): Promise<boolean> {
-    const save = (): Promise<pg.QueryResult> =>
-      this.session.query(
+  recordComparison(copyOf: string, { copyPosition, verified }: SavedState, differences: number): Promise<boolean> {
+    return this.#changeQuickly(async () => {
+      const { rowCount } = await this.session.query(
         `update ${this.schema}.state set (verified_copy, verified_at, differences) = ($1, now(), $3)
           where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5`,
         [copyOf, copyPosition.toFixed(6), differences, verified?.copyOf, verified?.differences],
       );
-    const { rowCount } = await this.#changeQuickly(save);
-    return rowCount === 1;
+      return rowCount === 1;
+    });
   }
 
   /** Runs a small change. Its lock is not waited for as long as that of a load, which would cost more to repeat. */
@@ -218,12 +209,12 @@ export class MirrorStore {
    * @throws the database's error
    */
   async upsert(table: string, entries: readonly Entry[]): Promise<void> {
-    const content = CONTENT.join(', ');
     await this.session.query(
-      `insert into ${table} (svc_id, ${content})
-       select distinct on (svc_id) svc_id, ${content} from json_to_recordset($1) as entry(${ENTRY})
+      `insert into ${table} (svc_id, ${CONTENT})
+       select distinct on (svc_id) svc_id, ${CONTENT} from json_to_recordset($1) as entry(${ENTRY})
         order by svc_id, updated_at desc
-       on conflict (svc_id) do update set (${content}) = (${CONTENT.map((name) => `excluded.${name}`).join(', ')})`,
+       on conflict (svc_id) do update
+          set (${CONTENT}) = (excluded.media_type, excluded.title, excluded.updated_at, excluded.has_bundles)`,
       [JSON.stringify(entries)],
     );
   }

@@ -2,13 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { showPosition } from '../client.js';
-import { asClause, type RetryOptions } from '../retry.js';
+import type { Observe } from '../observation.js';
+import type { RetryOptions } from '../retry.js';
 import { requireManifest, type CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy } from './staging.js';
-import type { OnProgress } from '../../platform/process/progress.js';
-import type { MirrorStatus } from './status.js';
-import { MirrorStore, type SavedState, type StoreOptions } from './store.js';
-import { countOf } from '../../platform/text/count.js';
+import type { MirrorOptions } from './options.js';
+import { MirrorStore, type SavedState } from './store.js';
 
 type Fault = (typeof FAULTS)[number];
 
@@ -49,16 +48,16 @@ const EVERY_MS = 600_000;
  *
  * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from later
  *   in the feed stays.
- * @throws OperatorError when the two cannot be compared; as CopySource.readTitles() does; the database's error
+ * @throws OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the database's error
  */
 export async function verify(
   store: MirrorStore,
   manifest: Manifest,
   source: CopySource,
-  { repairs = false, onProgress, ...retry }: RetryOptions & { repairs?: boolean; onProgress?: OnProgress },
+  { repairs = false, ...retry }: RetryOptions & { repairs?: boolean },
 ): Promise<Comparison> {
   await requireComparable(store, manifest);
-  await stageCopy(store, manifest, source, retry, onProgress);
+  await stageCopy(store, manifest, source, retry);
   return store.transaction(repairs ? 'write' : 'read', async () => {
     const { session, schema } = store;
     // Once more: a mirror that is running may have loaded another copy.
@@ -108,25 +107,17 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
   return state;
 }
 
-/** What comparing a mirror with new copies needs. */
-export interface VerifyNewCopiesOptions extends RetryOptions {
-  readonly store: StoreOptions;
-  readonly source: CopySource;
-  readonly status: MirrorStatus;
-  readonly print: (line: string) => void;
-}
-
 /** Compares a mirror with each new copy, once, until the signal is aborted. */
-export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<void> {
-  const { signal, print } = options;
-  let printed: string | undefined;
-  const printOnce = (line: string): void => {
-    if (line !== printed) print(line);
-    printed = line;
+export async function verifyNewCopies({ observe, ...options }: MirrorOptions): Promise<void> {
+  const { signal } = options;
+  // The failures are not those of the mirror, and the progress of loading has the display.
+  const observeComparison: Observe = (observation) => {
+    if (observation.kind === 'retrying') observe({ ...observation, kind: 'retrying-comparison' });
+    else if (observation.kind !== 'progress') observe(observation);
   };
   while (!signal.aborted) {
-    await verifyNewCopy({ ...options, print: printOnce }).catch((error: unknown) => {
-      if (!signal.aborted) printOnce(`The comparison with the newest copy failed: ${asClause(error as Error)}.`);
+    await verifyNewCopy({ ...options, observe: observeComparison }).catch((error: unknown) => {
+      if (!signal.aborted) observe({ kind: 'comparison-failed', error: error as Error });
     });
     // Not what keeps the process: the mirror may have failed.
     await delay(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
@@ -134,38 +125,29 @@ export async function verifyNewCopies(options: VerifyNewCopiesOptions): Promise<
 }
 
 /**
- * Compares a mirror with the newest copy, unless that was done before, and prints the result.
+ * Compares a mirror with the newest copy, unless that was done before.
  *
  * @returns how many rows differed
- * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.readTitles() does; the
+ * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.downloadTitles() does; the
  *   database's error
  */
-export async function verifyNewCopy(options: VerifyNewCopiesOptions): Promise<number> {
-  const { source, status, signal, print } = options;
+export async function verifyNewCopy(options: MirrorOptions): Promise<number> {
+  const { source, signal, observe } = options;
   const manifest = await requireManifest(source, options);
   const { created_at: copyOf } = manifest;
-  const store = await MirrorStore.open(options.store, false, signal);
+  const store = await MirrorStore.open(options, false, signal);
   try {
     for (let isNew = false; ; isNew = true) {
-      status.verification = (await store.readState())?.verified;
-      const { verification } = status;
-      if (verification && Date.parse(verification.copyOf) === Date.parse(copyOf)) {
-        const { differences, at } = verification;
-        const result = differences === 0 ? 'equal' : differs(differences);
-        const when = isNew ? '' : `, at ${new Date(at).toISOString()}`;
-        print(`${isNew ? 'Compared' : 'Already compared'} with the copy of ${copyOf}${when}: ${result}.`);
-        return differences;
+      const verified = (await store.readState())?.verified;
+      if (verified && Date.parse(verified.copyOf) === Date.parse(copyOf)) {
+        observe({ kind: 'compared', verified, isNew });
+        return verified.differences;
       }
       const { differences, compared } = await verify(store, manifest, source, options);
       // Again, if the mirror was loaded or repaired meanwhile.
-      await store.saveVerification(copyOf, compared, differences);
+      await store.recordComparison(copyOf, compared, differences);
     }
   } finally {
     store.close();
   }
-}
-
-/** @returns a clause about a number of rows */
-export function differs(rows: number): string {
-  return `${countOf(rows, 'row')} ${rows === 1 ? 'differs' : 'differ'}`;
 }

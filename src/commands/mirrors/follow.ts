@@ -2,11 +2,13 @@ import { OperatorError } from '../../errors.js';
 import { createClient, parseBaseUrl, PositionRefused, showPosition } from '../../client/client.js';
 import { follow } from '../../client/follow.js';
 import { endBrokenLine, writeLines } from '../../client/lines.js';
+import { retryPolicy } from '../../client/retry.js';
 import { openState } from '../../client/state.js';
 import { CLIENT_KEY_NOTE, interval, INTERVAL, position, requireClientKey } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addNotes } from '../output/help.js';
-import { printLine, retryingLine } from '../output/report.js';
+import { ProgressDisplay } from '../output/progress-display.js';
+import { reporter } from './observe.js';
 
 interface FollowFlags {
   readonly baseUrl: string;
@@ -50,28 +52,32 @@ export const registerFollow: RegisterCommand = (program, context) => {
 
 async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
   const { stdout, stderr, signal } = context;
+  const { once = false } = flags;
   const baseUrl = parseBaseUrl(flags.baseUrl);
-  const readPage = createClient({ baseUrl, key: requireClientKey(context) });
+  const fetchPage = createClient({ baseUrl, key: requireClientKey(context) });
   const state = await openState(flags.state, baseUrl);
   const ending = AbortSignal.any([signal, state.lost]);
+  const display = new ProgressDisplay(stderr, { label: 'entries', isEnabled: false });
+  const observe = reporter(display, baseUrl);
   try {
     const since = state.since ?? flags.since ?? requireSince(flags.state);
-    printLine(stderr, `Following ${baseUrl} from ${showPosition(since)}.`);
+    observe({ kind: 'following', position: since, verified: undefined });
     await endBrokenLine(stdout);
     const reached = await follow({
-      readPage,
+      fetchPage,
       since,
-      once: flags.once ?? false,
+      once,
+      retryPolicy: retryPolicy(once),
       intervalMs: flags.interval,
       async store({ data, meta }) {
         if (data.length > 0) await writeLines(stdout, data, ending);
         await state.save(meta.next_since);
       },
       signal: ending,
-      onFailure: (reason, waitMs) => printLine(stderr, retryingLine(reason, waitMs)),
+      observe,
     });
     state.lost.throwIfAborted();
-    printLine(stderr, `Stopped at ${showPosition(reached)}.`);
+    display.printLine(`Stopped at ${showPosition(reached)}.`);
   } catch (error) {
     if (error instanceof PositionRefused && error.code === 'since_out_of_window') throw withAdvice(error);
     // The reader of the lines has closed: `catalog follow | head`.

@@ -4,8 +4,8 @@ import type { KeyObject } from 'node:crypto';
 import { parsePublicKey } from '../../copies/signature.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, type ClientOptions } from '../../client/client.js';
-import { createCopySource, type CopySource } from '../../client/mirror/copy-source.js';
-import type { StoreOptions } from '../../client/mirror/store.js';
+import { CopySource } from '../../client/mirror/copy-source.js';
+import type { StoreOptions } from '../../client/mirror/options.js';
 import {
   INSUFFICIENT_PRIVILEGE,
   isDatabaseUnavailable,
@@ -73,7 +73,7 @@ export async function readMirrorOptions(flags: MirrorFlags, context: CommandCont
   const publicKey = flags.publicKey === undefined ? undefined : await readPublicKey(flags.publicKey);
   return {
     client: { baseUrl, key },
-    source: createCopySource({ baseUrl, copiesUrl, key, publicKey }),
+    source: new CopySource({ baseUrl, copiesUrl, key, publicKey }),
     store: { databaseUrl, schema: flags.schema },
   };
 }

@@ -2,16 +2,15 @@ import { InvalidArgumentError } from 'commander';
 import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
 import { OperatorError } from '../../errors.js';
 import { createClient, createTitleCounter, showPosition } from '../../client/client.js';
-import { retryPolicy, type RetryOptions } from '../../client/retry.js';
-import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
 import { mirror } from '../../client/mirror/mirror.js';
-import { MirrorStatus } from '../../client/mirror/status.js';
-import { verifyNewCopies, verifyNewCopy, type VerifyNewCopiesOptions } from '../../client/mirror/verify.js';
+import { retryPolicy } from '../../client/retry.js';
+import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
 import { interval, INTERVAL } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { ProgressDisplay } from '../output/progress-display.js';
 import { addExamples, addNotes } from '../output/help.js';
-import { retryingLine } from '../output/report.js';
+import { MirrorStatus } from './mirror-status.js';
+import { reporter } from './observe.js';
 import { registerVerify } from './verify.js';
 import {
   addMirrorOptions,
@@ -65,70 +64,50 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { stderr, signal } = context;
   const { once = false } = flags;
   const { client, source, store } = await readMirrorOptions(flags, context);
-  const status = new MirrorStatus();
   const display = new ProgressDisplay(stderr, { label: 'titles', isEnabled: true });
-  const print = (line: string): void => display.printLine(line);
-  const ending = new AbortController();
-  const retry = {
-    retryPolicy: retryPolicy(once),
-    signal,
-    onFailure: (reason: string, waitMs: number) => print(retryingLine(reason, waitMs)),
-  } satisfies RetryOptions;
-  const copies = { ...retry, signal: AbortSignal.any([signal, ending.signal]), store, source, status, print };
-  let verifying: Promise<void> | undefined;
+  const report = reporter(display, client.baseUrl);
+  const status = new MirrorStatus();
   let server: MetricsServer | undefined;
   try {
     if (flags.metricsAddress !== undefined) {
       server = await serveMetrics(
         flags.metricsAddress,
         status.metrics,
-        { error: () => print('The metrics could not be read.') },
+        { error: () => display.printLine('The metrics could not be read.') },
         (request, response) => status.answer(request, response),
         '--metrics-address',
       );
-      print(`Metrics are at ${server.url}.`);
+      display.printLine(`Metrics are at ${server.url}.`);
     }
-    const reached = await withStoreErrors(() =>
+    const { position, differences } = await withStoreErrors(() =>
       mirror({
         ...store,
         baseUrl: client.baseUrl,
         source,
-        readPage: createClient(client),
+        fetchPage: createClient(client),
         countTitles: createTitleCounter(client),
         once,
         intervalMs: flags.interval,
-        ...retry,
-        status,
-        onProgress: (progress) => display.update(progress),
-        print,
-        onFollowing() {
-          display.stop();
-          if (flags.verify && !once) verifying ??= verifyNewCopies(copies);
+        verifies: flags.verify ?? false,
+        retryPolicy: retryPolicy(once),
+        signal,
+        observe(observation) {
+          status.observe(observation);
+          report(observation);
         },
       }),
     );
-    await verifying;
-    const differences = flags.verify && once && !signal.aborted ? await compare(copies) : 0;
     display.stop();
-    print(reached === undefined ? 'Stopped.' : `Stopped at ${showPosition(reached)}.`);
+    display.printLine(position === undefined ? 'Stopped.' : `Stopped at ${showPosition(position)}.`);
     if (differences > 0) {
       throw new OperatorError(
         'The mirror differs from the copy. Run "catalog mirror verify" to see how; --repair corrects it.',
       );
     }
   } finally {
-    ending.abort();
     display.stop();
     await server?.close();
   }
-}
-
-/** @returns how many rows differ; 0 also if the signal ends the comparison */
-function compare(options: VerifyNewCopiesOptions): Promise<number> {
-  return withStoreErrors(() => verifyNewCopy(options)).catch((error: unknown) => {
-    if (options.signal.aborted) return 0;
-    throw error;
-  });
 }
 
 function metricsAddress(value: string): MetricsAddress {

@@ -4,14 +4,13 @@ import { retryPolicy, type RetryOptions } from '../../client/retry.js';
 import { createClient } from '../../client/client.js';
 import { requireManifest } from '../../client/mirror/copy-source.js';
 import { requireFollowable } from '../../client/mirror/load.js';
-import type { OnProgress } from '../../platform/process/progress.js';
 import { MirrorStore } from '../../client/mirror/store.js';
-import { differs, verify, type Comparison } from '../../client/mirror/verify.js';
+import { verify, type Comparison } from '../../client/mirror/verify.js';
 import type { CommandContext } from '../context.js';
 import { ProgressDisplay } from '../output/progress-display.js';
 import { addNotes } from '../output/help.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { addJsonCommand, report, retryingLine } from '../output/report.js';
+import { addJsonCommand, report } from '../output/report.js';
 import {
   addMirrorOptions,
   CONNECTION_NOTES,
@@ -19,6 +18,7 @@ import {
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
+import { differs, reporter } from './observe.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags {
@@ -59,7 +59,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   const retry: RetryOptions = {
     retryPolicy: retryPolicy(true),
     signal,
-    onFailure: (reason, waitMs) => display.printLine(retryingLine(reason, waitMs)),
+    observe: reporter(display, client.baseUrl),
   };
   let store: MirrorStore | undefined;
   try {
@@ -67,9 +67,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     // A copy from before a restore may have rows that the catalogue no longer has.
     await requireFollowable(manifest, createClient(client), retry);
     store = await MirrorStore.open(options, false, signal);
-    const onProgress: OnProgress = (progress) =>
-      display.update({ ...progress, phase: progress.phase === 'writing' ? 'comparing' : 'reading' });
-    const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs, onProgress });
+    const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs });
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, describe(result, repairs));
     if (result.differences > 0 && !repairs) {

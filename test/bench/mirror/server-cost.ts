@@ -5,6 +5,7 @@ import { openTestDatabase } from '../../support/database.js';
 import { startServer } from '../../support/program.js';
 import { createClient } from '../../../src/client/client.js';
 import { follow } from '../../../src/client/follow.js';
+import { retryPolicy } from '../../../src/client/retry.js';
 import { cpuSeconds } from '../load/process-figures.js';
 import { count, printResults, type Result } from '../measure.js';
 import { keysFor } from '../speed/cases.js';
@@ -85,10 +86,11 @@ export async function benchServerCost(seconds: number): Promise<void> {
 /** Follows a feed, and stores nothing. @param ago - where to begin, in seconds before now */
 async function followFeed(baseUrl: string, key: string, ago: number, signal: AbortSignal, once = false): Promise<void> {
   await follow({
-    readPage: createClient({ baseUrl, key }),
+    fetchPage: createClient({ baseUrl, key }),
     since: Date.now() / 1_000 - ago,
     once,
     intervalMs: undefined,
+    retryPolicy: retryPolicy(once),
     store: () => Promise.resolve(),
     signal,
   });

@@ -5,6 +5,7 @@ import { readBounds, readFeedClock } from '../../../src/catalog/feed.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { createClient, type ChangesPage } from '../../../src/client/client.js';
 import { follow } from '../../../src/client/follow.js';
+import { retryPolicy } from '../../../src/client/retry.js';
 import { runCommand } from '../../support/programs/command.js';
 import { eventually } from '../../support/eventually.js';
 import type { TestService } from '../../support/service.js';
@@ -29,10 +30,11 @@ describe('the position of an export of titles', () => {
   async function followFrom(position: Micros | undefined): Promise<ChangesPage['data']> {
     const entries: ChangesPage['data'][number][] = [];
     await follow({
-      readPage: createClient({ baseUrl: service.url, key: service.key }),
+      fetchPage: createClient({ baseUrl: service.url, key: service.key }),
       since: toSeconds(position ?? assert.fail('no position')),
       once: true,
       intervalMs: 0,
+      retryPolicy: retryPolicy(true),
       store: async ({ data }) => void entries.push(...data),
       signal: new AbortController().signal,
     });

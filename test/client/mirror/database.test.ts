@@ -76,7 +76,9 @@ describe('the database of a mirror', () => {
     await addTitles(service.db, 3);
     const ending = new AbortController();
     const failures: string[] = [];
-    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    const running = world.keep(ending.signal, {
+      observe: (observation) => observation.kind === 'retrying' && failures.push(observation.reason),
+    });
     await eventually('the mirror has everything', world.isEqual);
     await mirror.db.transaction(async (transaction) => {
       const next = transaction.raw("select pg_advisory_xact_lock(x'6d697272'::int, hashtext('catalog_mirror'))").then();
@@ -147,7 +149,9 @@ describe('the database of a mirror', () => {
     await addTitles(service.db, 3);
     const ending = new AbortController();
     const failures: string[] = [];
-    const running = world.keep(ending.signal, { onFailure: (reason) => failures.push(reason) });
+    const running = world.keep(ending.signal, {
+      observe: (observation) => observation.kind === 'retrying' && failures.push(observation.reason),
+    });
     await eventually('the mirror has everything', world.isEqual);
     await mirror.db.raw(`
       create sequence catalog_mirror.tries;

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { Manifest } from '../../../src/copies/manifest.js';
-import { createCopySource } from '../../../src/client/mirror/copy-source.js';
+import { CopySource } from '../../../src/client/mirror/copy-source.js';
 import { sampleManifest } from '../../copies/sample-manifest.js';
 
 /** Bound on the wait for a server that stalls, in milliseconds. */
@@ -55,7 +55,7 @@ describe('the download of a copy', () => {
     const server = createServer((request, response) => void respond(request, response)).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const source = createCopySource({
+    const source = new CopySource({
       baseUrl: url,
       copiesUrl: url,
       key: 'svc_key',
@@ -63,7 +63,7 @@ describe('the download of a copy', () => {
     });
     const pieces: Buffer[] = [];
     try {
-      for await (const piece of source.readTitles(MANIFEST, {
+      for await (const piece of source.downloadTitles(MANIFEST, {
         retryPolicy: RETRY_POLICY,
         signal: new AbortController().signal,
       }))

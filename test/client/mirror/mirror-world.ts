@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { restartFeed } from '../../../src/catalog/restart.js';
 import { createClient, createTitleCounter } from '../../../src/client/client.js';
-import { createCopySource } from '../../../src/client/mirror/copy-source.js';
-import { mirror as keepMirror, type MirrorOptions } from '../../../src/client/mirror/mirror.js';
-import { MirrorStatus } from '../../../src/client/mirror/status.js';
+import { CopySource } from '../../../src/client/mirror/copy-source.js';
+import { mirror as keepMirror, type MirrorResult } from '../../../src/client/mirror/mirror.js';
+import type { MirrorOptions } from '../../../src/client/mirror/options.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
@@ -113,26 +113,22 @@ export function mirrorWorld() {
         () => false,
       ),
     /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
-    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<unknown> {
+    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<MirrorResult> {
       const { service, host, mirror } = parts;
       const client = { baseUrl: service.url, key: service.key };
-      const ignore = (): undefined => undefined;
       return keepMirror({
         databaseUrl: mirror.url,
         schema: 'catalog_mirror',
         baseUrl: service.url,
-        source: createCopySource({ ...client, copiesUrl: host.url }),
-        readPage: createClient(client),
+        source: new CopySource({ ...client, copiesUrl: host.url }),
+        fetchPage: createClient(client),
         countTitles: createTitleCounter(client),
         signal,
         once: false,
         intervalMs: 10,
         retryPolicy: { firstMs: 10, longestMs: 20, giveUpAfterMs: Infinity },
-        status: new MirrorStatus(),
-        onFailure: ignore,
-        onProgress: ignore,
-        print: ignore,
-        onFollowing: ignore,
+        verifies: false,
+        observe: () => undefined,
         ...options,
       });
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { createClient, createTitleCounter, PositionRefused } from '../../../src/client/client.js';
 import { TemporaryFailure } from '../../../src/client/retry.js';
-import { MirrorStatus } from '../../../src/client/mirror/status.js';
+import type { Observation } from '../../../src/client/observation.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
 import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
@@ -113,7 +113,7 @@ describe('catalog mirror', () => {
       assert.match(metrics, line);
     }
     await world.restoreBackup();
-    await eventually('it waits', () => program.output.stderr.includes('publish a new one. Retrying in 60 s'));
+    await eventually('it waits', () => program.output.stderr.includes('publish a new one. Retrying in '));
     assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="failing"\} 1$/m);
     assert.equal((await program.stop()).code, 0);
   });
@@ -123,20 +123,22 @@ describe('catalog mirror', () => {
     await host.publish(service);
     const ending = new AbortController();
     const failures: string[] = [];
-    const followed: number[] = [];
-    const status = new MirrorStatus();
+    let comparisons = 0;
+    let followed: Extract<Observation, { kind: 'following' }> | undefined;
     const running = world.keep(ending.signal, {
-      onFailure: (reason) => failures.push(reason),
-      onFollowing: (position) => followed.push(position),
-      status,
+      verifies: true,
+      observe(observation) {
+        if (observation.kind === 'retrying') failures.push(observation.reason);
+        if (observation.kind === 'compared') comparisons += 1;
+        if (observation.kind === 'following') followed = observation;
+      },
     });
-    await eventually('the mirror has everything', world.isEqual);
-    status.verification = { copyOf: '2026-11-24T00:00:00.000Z', at: 1, differences: 0 };
+    await eventually('the mirror is compared', () => comparisons > 0);
     await world.restoreBackup();
     await eventually('it waits', () => failures.some((reason) => reason.includes('publish a new one')));
     const { position } = await host.publish(service);
-    await eventually('it follows from the new copy', () => followed.at(-1) === position);
-    assert.equal(status.verification, undefined, 'the new copy was not compared yet');
+    await eventually('it follows from the new copy', () => followed?.position === position);
+    assert.equal(followed?.verified, undefined, 'the new copy was not compared yet');
     await world.requireEqual();
     ending.abort();
     await running;
@@ -151,18 +153,20 @@ describe('catalog mirror', () => {
     let counts = 0;
     const ending = new AbortController();
     const running = world.keep(ending.signal, {
-      readPage: (since, signal) => {
+      fetchPage: (since, signal) => {
         if (!signal.aborted) positions.push(since);
         return read(since, signal);
       },
       countTitles: (signal) =>
         (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down')) : count(signal),
-      onFailure: (reason) => failures.push(reason),
-      onFollowing: () => ending.abort(),
+      observe(observation) {
+        if (observation.kind === 'retrying') failures.push(observation.reason);
+        if (observation.kind === 'following') ending.abort();
+      },
     });
     await running;
     await world.requireEqual();
-    assert.deepEqual(failures, ['Slow down', 'Slow down']);
+    assert.deepEqual(failures, ['Slow down']);
     // The oldest position, and three pages.
     assert.equal(positions.length, 4);
   });
@@ -170,22 +174,39 @@ describe('catalog mirror', () => {
   it('a mirror starts again if the feed refuses the position that it named, and shows that it is copying', async () => {
     await addTitles(service.db, 450);
     const read = createClient({ baseUrl: service.url, key: service.key });
-    const status = new MirrorStatus();
-    const states: string[] = [];
+    const kinds: string[] = [];
     let reads = 0;
     const ending = new AbortController();
     await world.keep(ending.signal, {
-      readPage: (since, signal) =>
+      fetchPage: (since, signal) =>
         (reads += 1) === 3
           ? Promise.reject(new PositionRefused('Too old.', 'since_out_of_window'))
           : read(since, signal),
-      status,
-      onFailure: () => states.push(status.state),
-      onProgress: () => states.push(status.state),
-      onFollowing: () => ending.abort(),
+      observe({ kind }) {
+        kinds.push(kind);
+        if (kind === 'following') ending.abort();
+      },
     });
     await world.requireEqual();
-    assert.deepEqual(states, ['copying', 'failing', 'copying', 'copying', 'copying']);
+    const passes = ['progress', 'progress', 'progress'];
+    assert.deepEqual(kinds, ['loading', 'progress', 'retrying', 'loading', ...passes, 'loaded', 'following']);
+  });
+
+  it('a mirror that is stopped at position 0 has reached it: only a mirror without a position has reached none', async () => {
+    const ending = new AbortController();
+    let reads = 0;
+    const { position } = await world.keep(ending.signal, {
+      fetchPage: async () => {
+        reads += 1;
+        if (reads === 1) throw new PositionRefused('Too old.', 'since_out_of_window', 0);
+        // The session is closed before the page is stored.
+        if (reads === 3) ending.abort();
+        return { page: { data: [], meta: { has_more: false, next_since: reads - 2 } } };
+      },
+      countTitles: () => Promise.resolve(0),
+    });
+    assert.equal(position, 0);
+    assert.equal((await world.keep(AbortSignal.abort(), {})).position, undefined);
   });
 
   it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {

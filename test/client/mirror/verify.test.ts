@@ -112,14 +112,14 @@ describe('catalog mirror verify', () => {
     const store = await MirrorStore.open(options, false, new AbortController().signal);
     const compared = (await store.readState()) ?? assert.fail();
     await world.run('verify', '--repair');
-    assert.equal(await store.saveVerification(new Date().toISOString(), compared, 5), false, 'it was repaired');
+    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), false, 'it was repaired');
     assert.deepEqual(await state(), [0]);
     await world.restoreBackup();
     await host.publish(service);
     await world.succeed();
     assert.deepEqual(await state(), [null]);
     // Of a comparison that was under way.
-    assert.equal(await store.saveVerification(new Date().toISOString(), compared, 5), false, 'it was loaded');
+    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), false, 'it was loaded');
     store.close();
     assert.deepEqual(await state(), [null]);
   });

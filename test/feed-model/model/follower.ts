@@ -36,7 +36,7 @@ const RETRY = { ...retryPolicy(false), firstMs: 10, longestMs: 200 };
 
 function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { intervalMs, deliverMs }: Pace) {
   return {
-    readPage: createClient({ baseUrl: url, key }),
+    fetchPage: createClient({ baseUrl: url, key }),
     since,
     intervalMs,
     store: async (page, from) => {

@@ -1,0 +1,42 @@
+import type { Progress } from '../platform/process/progress.js';
+
+/** The result of comparing a mirror with a copy. */
+export interface Verification {
+  /** When the copy was created. */
+  readonly copyOf: string;
+  /** When it was compared, in milliseconds since 1970. */
+  readonly at: number;
+  /** How many rows differed. */
+  readonly differences: number;
+}
+
+/** What can be observed of a follower or a mirror. The command decides what is printed and what is counted. */
+export type Observation =
+  /** A request or the mirror's database failed, and is tried again after the wait. The reason is a clause. */
+  | { readonly kind: 'retrying' | 'retrying-comparison'; readonly reason: string; readonly waitMs: number }
+  /** Loading begins: of a copy, or without one of the whole feed. */
+  | { readonly kind: 'loading'; readonly copyOf: string | undefined; readonly copiesUrl: string }
+  | { readonly kind: 'progress'; readonly progress: Progress }
+  /** The mirror equals what was loaded. The counts are rows. */
+  | {
+      readonly kind: 'loaded';
+      readonly copyOf: string | undefined;
+      readonly counts: Readonly<Record<'inserted' | 'changed' | 'deleted', number>>;
+    }
+  /** The mirror follows the feed from a position, with the last comparison that its database has. */
+  | { readonly kind: 'following'; readonly position: number; readonly verified: Verification | undefined }
+  /** A page and the position after it were committed. The request was sent at `requestedAt`. */
+  | {
+      readonly kind: 'stored';
+      readonly entries: number;
+      readonly position: number;
+      readonly hasMore: boolean;
+      readonly requestedAt: number;
+    }
+  /** The feed no longer accepts the mirror's position. */
+  | { readonly kind: 'position-refused'; readonly position: number }
+  /** The newest copy was compared, now or before. */
+  | { readonly kind: 'compared'; readonly verified: Verification; readonly isNew: boolean }
+  | { readonly kind: 'comparison-failed'; readonly error: Error };
+
+export type Observe = (observation: Observation) => void;

@@ -1,0 +1,59 @@
+import type { Observation, Observe } from '../../client/observation.js';
+import { showPosition } from '../../client/client.js';
+import { asClause } from '../../client/retry.js';
+import { countOf, formatCount } from '../../platform/text/count.js';
+import type { ProgressDisplay } from '../output/progress-display.js';
+import { retryingLine } from '../output/report.js';
+
+/** Reports what is observed of a mirror: as lines and, for progress, as a bar. */
+export function reporter(display: ProgressDisplay, baseUrl: string): Observe {
+  let comparison: string | undefined;
+  return (observation) => {
+    const { kind } = observation;
+    if (kind === 'progress') return display.update(observation.progress);
+    if (kind === 'following') display.stop();
+    const line = lineOf(observation, baseUrl);
+    if (line === undefined) return;
+    // A mirror looks for new copies again and again.
+    const isComparison = kind === 'compared' || kind === 'comparison-failed';
+    if (!isComparison || line !== comparison) display.printLine(line);
+    if (isComparison) comparison = line;
+  };
+}
+
+function lineOf(observation: Exclude<Observation, { kind: 'progress' }>, baseUrl: string): string | undefined {
+  switch (observation.kind) {
+    case 'retrying':
+    case 'retrying-comparison':
+      return retryingLine(observation.reason, observation.waitMs);
+    case 'loading':
+      if (observation.copyOf !== undefined) return undefined;
+      return `No copy is published at ${observation.copiesUrl}/. Reading the whole feed instead.`;
+    case 'loaded': {
+      const { copyOf, counts } = observation;
+      const parts = Object.entries(counts).map(([what, count]) => `${formatCount(count)} ${what}`);
+      return `Loaded ${copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`}: ${parts.join(', ')}.`;
+    }
+    case 'following':
+      return `Following ${baseUrl} from ${showPosition(observation.position)}.`;
+    case 'position-refused':
+      return `The feed no longer accepts the position ${showPosition(observation.position)}. Loading the newest copy.`;
+    case 'compared': {
+      const { verified, isNew } = observation;
+      const [how, when] = isNew
+        ? ['Compared', '']
+        : ['Already compared', `, at ${new Date(verified.at).toISOString()}`];
+      const result = verified.differences === 0 ? 'equal' : differs(verified.differences);
+      return `${how} with the copy of ${verified.copyOf}${when}: ${result}.`;
+    }
+    case 'comparison-failed':
+      return `The comparison with the newest copy failed: ${asClause(observation.error)}.`;
+    case 'stored':
+      return undefined;
+  }
+}
+
+/** @returns a clause about a number of rows */
+export function differs(rows: number): string {
+  return `${countOf(rows, 'row')} ${rows === 1 ? 'differs' : 'differ'}`;
+}
