@@ -3,29 +3,28 @@ import { showPosition } from '../../client/client.js';
 import { asClause } from '../../client/retry.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 import type { ProgressDisplay } from '../output/progress-display.js';
-import { retryingLine } from '../output/report.js';
 
 /** Reports what is observed of a mirror: as lines and, for progress, as a bar. */
 export function reporter(display: ProgressDisplay, baseUrl: string): Observe {
   let comparison: string | undefined;
   return (observation) => {
     const { kind } = observation;
-    if (kind === 'progress') return display.update(observation.progress);
-    if (kind === 'following') display.stop();
     const line = lineOf(observation, baseUrl);
-    if (line === undefined) return;
+    if (kind === 'progress') display.update(observation.progress);
+    if (kind === 'following') display.stop();
     // A mirror looks for new copies again and again.
     const isComparison = kind === 'compared' || kind === 'comparison-failed';
-    if (!isComparison || line !== comparison) display.printLine(line);
+    if (line !== undefined && !(isComparison && line === comparison)) display.printLine(line);
     if (isComparison) comparison = line;
   };
 }
 
-function lineOf(observation: Exclude<Observation, { kind: 'progress' }>, baseUrl: string): string | undefined {
+/** @returns undefined for what is not reported as a line */
+function lineOf(observation: Observation, baseUrl: string): string | undefined {
   switch (observation.kind) {
     case 'retrying':
     case 'retrying-comparison':
-      return retryingLine(observation.reason, observation.waitMs);
+      return `${observation.reason}. Retrying in ${Math.ceil(observation.waitMs / 1000)} s.`;
     case 'loading':
       if (observation.copyOf !== undefined) return undefined;
       return `No copy is published at ${observation.copiesUrl}/. Reading the whole feed instead.`;
@@ -48,7 +47,7 @@ function lineOf(observation: Exclude<Observation, { kind: 'progress' }>, baseUrl
     }
     case 'comparison-failed':
       return `The comparison with the newest copy failed: ${asClause(observation.error)}.`;
-    case 'stored':
+    default:
       return undefined;
   }
 }

@@ -53,15 +53,6 @@ export async function reportRows<Row>(
   report(stdout, json, { [name]: rows.map(toDocument) }, table(rows, columns, stdout));
 }
 
-export function printLine(output: Writable, line: string): void {
-  output.write(`${line}\n`);
-}
-
-/** @returns a line about a failure that may be temporary @param reason - a clause */
-export function retryingLine(reason: string, waitMs: number): string {
-  return `${reason}. Retrying in ${Math.ceil(waitMs / 1000)} s.`;
-}
-
 function toSnakeCase(_name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const rename = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
