@@ -26,7 +26,7 @@ export async function withSession<T>(
     await connection.query('set statement_timeout = 0');
     return await work(connection);
   } catch (error) {
-    throw connection.explain(error);
+    throw connection.toOwnError(error);
   } finally {
     signal?.removeEventListener('abort', cancel);
     await cancelling;

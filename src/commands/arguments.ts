@@ -11,7 +11,7 @@ import type { CommandContext } from './context.js';
 /** The largest integer of PostgreSQL. */
 const LARGEST_INTEGER = 2_147_483_647;
 
-/** Reads an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
+/** Parses an id or a limit from the command line. @throws InvalidArgumentError, which is misuse */
 export function positiveInteger(text: string): number {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (value >= 1 && value <= LARGEST_INTEGER) return value;
@@ -19,7 +19,7 @@ export function positiveInteger(text: string): number {
   throw new InvalidArgumentError('Use a whole number of 1 or more.');
 }
 
-/** Reads a name or a label. @throws InvalidArgumentError */
+/** Parses a name or a label. @throws InvalidArgumentError */
 export function text(maximum: number): (value: string) => string {
   return (value) => {
     const trimmed = value.trim();
@@ -38,24 +38,24 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(Object.keys(COLUMNS));
 }
 
-/** Reads the name of a developer's project. @throws InvalidArgumentError */
+/** Parses the name of a developer's project. @throws InvalidArgumentError */
 export const projectName = text(MAX_PROJECT_NAME);
 
 const labelText = text(MAX_LABEL);
 
-/** Reads the label of a key, which is no key itself. @throws InvalidArgumentError */
+/** Parses the label of a key, which is no key itself. @throws InvalidArgumentError */
 export function label(value: string): string {
   const read = labelText(value);
   if (findKeyPrefix(read) !== undefined) throw new InvalidArgumentError(KEY_AS_LABEL);
   return read;
 }
 
-/** Reads the new label of a key. @returns null for an empty text @throws InvalidArgumentError */
+/** Parses the new label of a key. @returns null for an empty text @throws InvalidArgumentError */
 export function labelOrNone(value: string): string | null {
   return value.trim() === '' ? null : label(value);
 }
 
-/** Reads a plan's id. @throws InvalidArgumentError */
+/** Parses a plan's id. @throws InvalidArgumentError */
 export function planId(value: string): string {
   if (!/^[a-z][a-z0-9_-]{0,31}$/.test(value)) {
     throw new InvalidArgumentError('Use 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter.');
@@ -63,7 +63,7 @@ export function planId(value: string): string {
   return value;
 }
 
-/** Reads a position in the feed of changes, in seconds since 1970. @throws InvalidArgumentError */
+/** Parses a position in the feed of changes, in seconds since 1970. @throws InvalidArgumentError */
 export function position(value: string): number {
   if (/^\d{1,10}(?:\.\d{1,6})?$/.test(value)) return Number(value);
   throw new InvalidArgumentError('Use Unix time in seconds, such as 1795218005 or 1795218005.123456.');
@@ -73,7 +73,7 @@ export function position(value: string): number {
 export const INTERVAL =
   "pause between polls once caught up; by default 1 to 60, so as to use half of your plan's remaining requests";
 
-/** Reads the seconds between two polls. @returns milliseconds @throws InvalidArgumentError */
+/** Parses the seconds between two polls. @returns milliseconds @throws InvalidArgumentError */
 export function interval(value: string): number {
   const seconds = /^\d{1,5}(?:\.\d{1,3})?$/.test(value) ? Number(value) : 0;
   if (seconds < 0.1 || seconds > 86_400) throw new InvalidArgumentError('Use seconds, from 0.1 to 86400.');
@@ -82,7 +82,7 @@ export function interval(value: string): number {
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
 
-/** Reads a duration such as 90d, 24h, 30m or 10s. @returns seconds @throws InvalidArgumentError */
+/** Parses a duration such as 90d, 24h, 30m or 10s. @returns seconds @throws InvalidArgumentError */
 function duration(value: string): number {
   const [, count = '', unit = ''] = /^(\d{1,10})([smhd])$/.exec(value) ?? [];
   const seconds = Number(count) * (UNIT_SECONDS[unit] ?? 0);
@@ -92,14 +92,14 @@ function duration(value: string): number {
   return seconds;
 }
 
-/** Reads how long a rolled key keeps working. @returns seconds; 0 for "now" @throws InvalidArgumentError */
+/** Parses how long a rolled key keeps working. @returns seconds; 0 for "now" @throws InvalidArgumentError */
 export function overlap(value: string): number {
   return value === 'now' ? 0 : duration(value);
 }
 
 const EXPIRY = 'Use a duration such as 90d or 12h, or a future date or time in UTC: 2027-01-31 or 2027-01-31T18:00Z';
 
-/** Reads when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
+/** Parses when a key expires: a duration from now, a date or a time. @throws InvalidArgumentError */
 export function expiryOrNever(value: string): Expiry | 'never' {
   if (value === 'never') return value;
   const seconds = /^\d+[smhd]$/.test(value) ? duration(value) : 0;

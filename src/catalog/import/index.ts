@@ -60,7 +60,7 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
   });
   let merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   let bytes = 0;
-  const report = (phase: 'reading' | 'writing', done: number, total?: number): void => {
+  const notify = (phase: 'reading' | 'writing', done: number, total?: number): void => {
     options.onProgress?.({ phase, rows: done, bytes, total });
   };
   try {
@@ -71,17 +71,17 @@ export async function importCatalogue(db: Knex, source: Readable, options: Impor
     await withSession(db, signal, async (session) => {
       const text = readText(source, (length) => (bytes += length));
       const reader = format === 'ndjson' ? new NdjsonReader(columns, rows) : new CsvReader(columns, rows, format);
-      await fillStaging(session, columns, () => copyText(text, reader, rows, () => report('reading', rows.rows)));
+      await fillStaging(session, columns, () => copyText(text, reader, rows, () => notify('reading', rows.rows)));
       // Many files are sorted by id. The search for repeated ids takes a third of the time of reading.
       if (!rows.idsAscend) {
         await removeRepeated(session, ({ line, svc_id, first }) => {
           rows.repeated(line, 'svc_id repeats that of an earlier line', `${svc_id}, as in line ${first}`);
         });
       }
-      report('writing', 0, rows.staged);
+      notify('writing', 0, rows.staged);
       await mergeStaged(session, { kind, columns, rows: rows.staged, signal }, (progress) => {
         merged = progress;
-        report('writing', countMerged(merged), rows.staged);
+        notify('writing', countMerged(merged), rows.staged);
       });
     });
   } catch (error) {

@@ -84,7 +84,7 @@ export class NdjsonReader implements RowReader {
       return;
     }
     if (typeof row !== 'object' || row === null || Array.isArray(row)) {
-      this.#malformed(`${describe(row)}, expected an object`, bytes);
+      this.#malformed(`${typeNameOf(row)}, expected an object`, bytes);
       return;
     }
     this.#emit(row as Readonly<Record<string, unknown>>, bytes);
@@ -99,7 +99,7 @@ export class NdjsonReader implements RowReader {
       const cell = cellOf(value, column);
       if (cell === undefined) {
         const expected = column.type === 'boolean' ? 'true or false' : 'a string';
-        this.#malformed(`${column.name} is ${describe(value)}, expected ${expected}`, bytes);
+        this.#malformed(`${column.name} is ${typeNameOf(value)}, expected ${expected}`, bytes);
         return;
       }
       cells[index] = cell;
@@ -126,7 +126,7 @@ function cellOf(value: unknown, { type }: MappedColumn): string | undefined {
   return typeof value === 'boolean' && (type === 'boolean' || type === 'media_type') ? String(value) : undefined;
 }
 
-function describe(value: unknown): string {
+function typeNameOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') return 'an object';

@@ -81,7 +81,7 @@ export async function stageCopy(
     if (INVALID_DATA.test(sqlState(error))) {
       throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
     }
-    throw session.explain(error);
+    throw session.toOwnError(error);
   }
 }
 

@@ -6,7 +6,7 @@ import type { CommandContext } from '../context.js';
 import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
-import { PREFIX_HELP, readPrefix } from './key-argument.js';
+import { PREFIX_HELP, prefixOf } from './key-argument.js';
 import { keyDocument } from './key-document.js';
 
 /** `catalog keys set-plan|set-label|set-expiry` */
@@ -18,7 +18,7 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string } & JsonFlag, command: Command) => {
-      const prefix = readPrefix(argument, command);
+      const prefix = prefixOf(argument, command);
       const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan));
       const { before, after } = result;
       const changed = before.planId !== plan;
@@ -35,7 +35,7 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
     .argument('<prefix>', PREFIX_HELP)
     .argument('<label>', 'new label; "" removes it', labelOrNone)
     .action(async (argument: string, label: string | null, { json }: JsonFlag, command: Command) => {
-      const prefix = readPrefix(argument, command);
+      const prefix = prefixOf(argument, command);
       const { result } = await makeChange(context, (db) => setKeyLabel(db, prefix, label), UNCACHED);
       const changed = result.before.label !== label;
       const has = `${changed ? 'now' : 'already'} has ${label === null ? 'no label' : `the label "${label}"`}`;
@@ -52,7 +52,7 @@ export function registerKeyEdits(keys: Command, context: CommandContext): void {
     .argument('<prefix>', PREFIX_HELP)
     .argument('<when>', 'a duration from now such as 90d, a date or time in UTC, or never', expiryOrNever)
     .action(async (argument: string, when: Expiry | 'never', { json }: JsonFlag, command: Command) => {
-      const prefix = readPrefix(argument, command);
+      const prefix = prefixOf(argument, command);
       const expires = when === 'never' ? null : when;
       const { result, applies } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires));
       const { before, after } = result;

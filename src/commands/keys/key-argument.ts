@@ -3,13 +3,13 @@ import type { Readable } from 'node:stream';
 import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
 import { readLine } from '../../platform/text/read-line.js';
 
-/** What {@link readPrefix} accepts, for a command's help. */
+/** What {@link prefixOf} accepts, for a command's help. */
 export const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
 
 const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
 
-/** Reads the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
-export function readPrefix(argument: string, command: Command): string {
+/** @returns the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
+export function prefixOf(argument: string, command: Command): string {
   if (isKeyPrefix(argument)) return argument;
   const [, prefix] = PREFIX_OF_KEY.exec(argument) ?? [];
   // Commander repeats an argument that a parser rejects.
@@ -20,13 +20,13 @@ export function readPrefix(argument: string, command: Command): string {
   );
 }
 
-/** Reads a prefix, or for `-` a prefix or a whole key from standard input, which no other user can read. */
-export async function readPrefixOrKey(
+/** @returns a prefix, or for `-` a prefix or a whole key from standard input, which no other user can read. */
+export async function prefixOrKeyOf(
   argument: string,
   stdin: Readable,
   command: Command,
 ): Promise<string | { readonly hash: KeyHash }> {
-  if (argument !== '-') return readPrefix(argument, command);
+  if (argument !== '-') return prefixOf(argument, command);
   const line = await readLine(stdin);
   if (isKeyPrefix(line)) return line;
   const hash = hashApiKey(line);

@@ -10,7 +10,7 @@ export const KEY_COLUMNS: Columns<KeyRecord> = {
   created: ({ createdAt }) => age(createdAt),
   'last used': ({ lastUsedAt }) => age(lastUsedAt),
   expires: ({ expiresAt }) => age(expiresAt),
-  state: describeState,
+  state: stateText,
 };
 
 /** Whether only the suspension of its developer keeps a key from being accepted. */
@@ -18,7 +18,7 @@ function isOnlySuspended(record: KeyRecord): boolean {
   return record.isSuspended && isAccepted(record);
 }
 
-function describeState(record: KeyRecord): string {
+function stateText(record: KeyRecord): string {
   if (isOnlySuspended(record)) return 'suspended';
   const state = stateOf(record);
   switch (state.kind) {

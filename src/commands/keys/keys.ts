@@ -11,7 +11,7 @@ import { makeChange, UNCACHED } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
 import { registerKeyEdits } from './edit-keys.js';
-import { PREFIX_HELP, readPrefix, readPrefixOrKey } from './key-argument.js';
+import { PREFIX_HELP, prefixOf, prefixOrKeyOf } from './key-argument.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
 interface CreateOptions extends JsonFlag {
@@ -88,7 +88,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       toOverlap,
     )
     .action(async (argument: string, { overlap, json }: { overlap: number } & JsonFlag, command: Command) => {
-      const prefix = readPrefix(argument, command);
+      const prefix = prefixOf(argument, command);
       const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
       const { successor, predecessor } = result;
       const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
@@ -101,7 +101,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .description('Revoke a key permanently. It is refused from the next request.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
-      const which = await readPrefixOrKey(argument, stdin, command);
+      const which = await prefixOrKeyOf(argument, stdin, command);
       // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
       const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
       const line = record.wasRevoked

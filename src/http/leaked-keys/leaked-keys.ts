@@ -8,7 +8,7 @@ import { rejectBody, readContent } from '../request/content.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
-import { reportFoundKeys, type ReportParts } from './report.js';
+import { acceptReport, type ReportParts } from './report.js';
 import { isObject, parseJson } from '../../platform/text/json.js';
 
 /** Where keys that were found are reported: by programs, and by people with a form. */
@@ -67,7 +67,7 @@ async function answer(
 ): Promise<void> {
   const texts = typeof content === 'string' ? [content] : content.map(({ token }) => token);
   const hashes = texts.map((text) => hashApiKey(text.trim()));
-  const report = await reportFoundKeys(parts, [...new Set(hashes.filter((each) => each !== undefined))], address);
+  const report = await acceptReport(parts, [...new Set(hashes.filter((each) => each !== undefined))], address);
   if (report.kind === 'over_limit') throw tooManyFailures(report.state, 'Wait');
   const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.known.has(each);
   ctx.status = 200;

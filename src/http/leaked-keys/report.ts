@@ -27,7 +27,7 @@ export type Report =
  * @param hashes - of the whole keys
  * @param address - where the report comes from
  */
-export async function reportFoundKeys(
+export async function acceptReport(
   { db, failedReports, beginChange }: ReportParts,
   hashes: readonly KeyHash[],
   address: string,

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { Propagation } from '../../admission/invalidate-callers.js';
 import type { PageContext } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
@@ -19,13 +18,13 @@ interface Act {
  */
 export async function performAct<T>(
   ctx: PageContext,
-  { db, log, beginChange }: OperatorParts,
+  { log, beginChange }: OperatorParts,
   act: Act,
-  change: (db: Knex) => Promise<T>,
+  change: () => Promise<T>,
   isChanged: (result: T) => boolean = () => true,
 ): Promise<{ readonly result: T; readonly propagation: Propagation }> {
   const endChange = beginChange();
-  const result = await change(db);
+  const result = await change();
   const affectsKeys = isChanged(result);
   // The change is committed, and is logged even if what follows fails.
   log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');

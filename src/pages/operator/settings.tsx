@@ -36,11 +36,11 @@ function Value({ setting, config }: { readonly setting: keyof Config; readonly c
   const value = config[setting];
   // Values that were parsed from a text are never the default itself.
   if (value === fallback) return <span class="muted">{inWords}</span>;
-  return isSecret ? 'set, not shown' : <code>{describe(value)}</code>;
+  return isSecret ? 'set, not shown' : <code>{textOf(value)}</code>;
 }
 
 /** @returns a value as its variable has it */
-function describe(value: Config[keyof Config]): string {
+function textOf(value: Config[keyof Config]): string {
   if (Array.isArray(value)) return (value as readonly Address[]).map(addressOf).join(',');
   if (typeof value === 'object') return addressOf(value as Address);
   if (typeof value === 'boolean') return value ? 'on' : 'off';

@@ -1,5 +1,5 @@
 import { LEAKED_KEY_PATH } from '../../http/leaked-keys/leaked-keys.js';
-import { reportFoundKeys } from '../../http/leaked-keys/report.js';
+import { acceptReport } from '../../http/leaked-keys/report.js';
 import { clientAddress } from '../../http/request/client-address.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
@@ -22,15 +22,15 @@ export function addRevokeLeakedKey(router: PageRouter, parts: PublicParts): void
   });
 
   router.post(LEAKED_KEY_PATH, async (ctx) => {
-    show(ctx, await report(parts, parseReport(ctx).values.key, clientAddress(ctx.req, parts.trustedProxies)));
+    show(ctx, await revokeReported(parts, parseReport(ctx).values.key, clientAddress(ctx.req, parts.trustedProxies)));
   });
 }
 
 /** @throws PageError 429 for an address that sends too many unknown keys */
-async function report(parts: PublicParts, text: string, address: string): Promise<Reported> {
+async function revokeReported(parts: PublicParts, text: string, address: string): Promise<Reported> {
   const hash = hashApiKey(text);
   if (hash === undefined) return { error: 'This is not a complete key. Check that you copied all of it.' };
-  const result = await reportFoundKeys(parts, [hash], address);
+  const result = await acceptReport(parts, [hash], address);
   if (result.kind === 'done') return { outcome: result.known.has(hash) ? result.propagation : 'unknown' };
   const { resetSeconds } = result.state;
   throw new PageError(

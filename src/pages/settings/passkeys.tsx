@@ -24,7 +24,7 @@ import { Table } from '../parts/content/table.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { Field, Form, FormActions } from '../parts/forms/form-elements.js';
 import { isolated, Operator, RelativeTime, UserText } from '../parts/content/values.js';
-import { answerOptions, PasskeyForm, readAnswer, requireRelyingParty } from './sign-in/passkey-form.js';
+import { answerOptions, PasskeyForm, requireRelyingParty, takeAnswer } from './sign-in/passkey-form.js';
 import { seeOther } from '../parts/web/return-to.js';
 import { browserName } from '../parts/content/browser-name.js';
 import type { Guards, SettingsContext, SettingsRouter } from './guards.js';
@@ -72,7 +72,7 @@ export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, gua
     // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
     const name = printable(parseName(ctx).values.name, MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'));
     try {
-      const { challenge, answer } = await readAnswer(ctx, db, sessionId);
+      const { challenge, answer } = await takeAnswer(ctx, db, sessionId);
       const publicKey = await verifyCreation(party, challenge, answer);
       await addPasskey(db, { developerId, sessionId }, { ...publicKey, name });
       redirectAndConfirm(ctx, PATH, 'passkey_added');

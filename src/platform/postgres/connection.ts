@@ -144,7 +144,7 @@ export class Connection extends pg.Client {
    * @returns the error of this connection: a DatabaseUnavailable after its loss. For COPY, whose errors query() does
    *   not see.
    */
-  explain(error: unknown): unknown {
+  toOwnError(error: unknown): unknown {
     return this.#isLost ? toConnectionError(error) : error;
   }
 
@@ -167,7 +167,7 @@ export class Connection extends pg.Client {
       // Later queries would wait behind the missing answer. That takes up to 15 minutes when the network forgot the
       // connection.
       if (error instanceof DatabaseTimeout || ENDED_SQLSTATE.test(sqlState(error))) this.destroy();
-      throw this.explain(error);
+      throw this.toOwnError(error);
     }
   }
 }

@@ -59,7 +59,7 @@ export async function runWriter({ name, databaseUrl, transactions, tally, before
       try {
         tally[await new Session(client, databaseUrl, `${name}-${number}`).run(transaction)] += 1;
       } catch (error) {
-        if (isDatabaseUnavailable(client.explain(error))) {
+        if (isDatabaseUnavailable(client.toOwnError(error))) {
           tally.lost += 1;
           client.end().catch(() => undefined);
           client = undefined;

@@ -34,14 +34,9 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
   router.post(`${path}/sign-in-link`, async (ctx) => {
     const developer = await developerOf(ctx, db);
     const act = { act: 'create_sign_in_link', developer: developer.id };
-    const change = performAct(
-      ctx,
-      parts,
-      act,
-      (change) => createSignInLink(change, developer.id),
-      () => false,
-    );
-    const url = signInLinkUrl(publicUrl(), (await change).result);
+    const create = (): Promise<string> => createSignInLink(db, developer.id);
+    const { result: token } = await performAct(ctx, parts, act, create, () => false);
+    const url = signInLinkUrl(publicUrl(), token);
     operatorPage(
       ctx,
       { title: 'Sign-in link created', tab: 'developers', trail: trailTo(developer) },
@@ -74,8 +69,8 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
       ctx,
       parts,
       { act: movesKeys ? 'set_plan_and_move_keys' : 'set_plan', developer: id },
-      (change) =>
-        change.transaction(async (transaction) => {
+      () =>
+        db.transaction(async (transaction) => {
           await setDeveloperPlan(transaction, id, plan);
           return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
         }),
@@ -106,7 +101,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
 
     router.post(`${path}/${name}`, async (ctx) => {
       const { id } = await developerOf(ctx, db);
-      const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, (change) => act(change, id));
+      const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, () => act(db, id));
       redirectAndConfirm(ctx, developerPath(id), done, propagation);
     });
   }

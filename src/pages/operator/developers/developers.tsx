@@ -118,7 +118,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
     const create = async (): Promise<number> => {
       const act = { act: 'create_developer' };
       const isCached = (): boolean => false;
-      return (await performAct(ctx, parts, act, (db) => createDeveloper(db, details), isCached)).result.id;
+      return (await performAct(ctx, parts, act, () => createDeveloper(parts.db, details), isCached)).result.id;
     };
     const id = await created.forceFetch(hashOfForm(values.form).toString('hex'), { context: create });
     seeOther(ctx, `${DEVELOPERS}/${id}`);

@@ -77,7 +77,7 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
       ctx,
       parts,
       { act: 'revoke_key', developer: developerId, key_prefix: prefix },
-      (change) => revokeKey(change, prefix),
+      () => revokeKey(db, prefix),
       ({ wasRevoked }) => !wasRevoked,
     );
     if (result.wasRevoked) redirectAndConfirm(ctx, operatorKeyPath(prefix), 'already_revoked');

@@ -52,7 +52,7 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
       ([counts, plans]) => ({ counts, plans }),
       () => undefined,
     );
-    const status = describeStatus({ isStopping: isStopping(), states: health.states });
+    const status = statusForCallers({ isStopping: isStopping(), states: health.states });
     const description =
       'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
     return publicPage(
@@ -168,8 +168,8 @@ interface ServiceStatus {
 
 const RESTARTING = 'One server is restarting. All calls work.';
 
-/** Describes to people who call the service what `/readyz` reports to operators. */
-function describeStatus({ isStopping, states }: Readiness): ServiceStatus {
+/** Shows people who call the service what `/readyz` reports to operators. */
+function statusForCallers({ isStopping, states }: Readiness): ServiceStatus {
   const lost = [...states].flatMap(([dependency, state]) => (state === 'lost' ? [dependency] : []));
   const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => OUTAGES[each].forCallers)]);
   if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details: [...details] };

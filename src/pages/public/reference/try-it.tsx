@@ -81,7 +81,7 @@ function constraintsOf({ type, minimum, maximum, maxLength, pattern }: Schema): 
     maxLength,
     // Browsers match the whole value, and want a hyphen in brackets escaped.
     pattern: pattern.replace(/^\^|\$$/g, '').replaceAll('-]', '\\-]'),
-    title: describePattern(pattern),
+    title: patternHint(pattern),
   };
 }
 
@@ -89,7 +89,7 @@ function constraintsOf({ type, minimum, maximum, maxLength, pattern }: Schema): 
 const WORD = /^\^\[A-Za-z0-9_-\]\{(\d+),(\d+)\}\$$/;
 
 /** @returns what a browser says about a value that does not match */
-function describePattern(pattern: string): string {
+function patternHint(pattern: string): string {
   const [, least, most] = WORD.exec(pattern) ?? [];
   return least === undefined ? `Matches ${pattern}` : `${least} to ${most} letters, digits, hyphens and underscores.`;
 }

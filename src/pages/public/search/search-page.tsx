@@ -53,7 +53,7 @@ export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
       <div class="container">
         <h1>Search</h1>
         <SearchBox query={query} hasFocus={hasFocus} />
-        <p>{parameters.has(REFUSED) ? KEY_REFUSED : describeResults(query, groups)}</p>
+        <p>{parameters.has(REFUSED) ? KEY_REFUSED : resultsLine(query, groups)}</p>
         <div class="found">
           {groups.map(({ group, found }) => (
             <section key={group} aria-label={group}>
@@ -82,7 +82,7 @@ export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
   });
 }
 
-function describeResults(query: string, groups: readonly FoundGroup[]): string {
+function resultsLine(query: string, groups: readonly FoundGroup[]): string {
   if (query === '') return 'Find an operation, an error code, a parameter, a field, a header or a guide.';
   const total = groups.reduce((sum, group) => sum + group.total, 0);
   const shown = groups.reduce((sum, { found }) => sum + found.length, 0);

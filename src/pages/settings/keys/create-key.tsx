@@ -9,7 +9,7 @@ import { keyPath } from '../../parts/keys/key-name.js';
 import { queryOf } from '../../parts/web/page-address.js';
 import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
-import { EXPIRY_FIELDS, ExpiryFields, expiryValues, readExpiry } from './expiry.js';
+import { EXPIRY_FIELDS, ExpiryFields, expiryValues, expiryOf } from './expiry.js';
 import { NoRoom } from './key-list.js';
 import { DuplicateLabel, findDuplicate, LABEL_FIELDS, LabelField, newLabelOf } from './label.js';
 import { KEYS_PATH } from './one-key.js';
@@ -44,7 +44,7 @@ export function addCreateKey(router: SettingsRouter, { db, site, beginChange }: 
     const { developerId } = ctx.state.session;
     const { values, errors: wrong } = parseNewKey(ctx);
     const formHash = hashOfForm(values.form);
-    const expiry = readExpiry(values);
+    const expiry = expiryOf(values);
     const errors = 'error' in expiry ? { ...wrong, date: expiry.error } : wrong;
     if ('error' in expiry || Object.keys(errors).length > 0) {
       settingsPage(ctx, { ...PAGE, status: 422 }, <NewKeyForm submission={{ values, errors }} />);

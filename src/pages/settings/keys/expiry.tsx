@@ -43,7 +43,7 @@ const PROPOSED = '90';
  *
  * @returns the expiry, null for never; or what is wrong with its date
  */
-export function readExpiry({
+export function expiryOf({
   lifetime,
   date,
 }: ExpirySubmission['values']): { readonly expires: Expiry | null } | { readonly error: string } {
@@ -87,7 +87,7 @@ export function addExpiry(router: SettingsRouter, { db, beginChange }: SiteParts
     requireAccepted(record);
     const { developerId, prefix } = record;
     const { values } = parseExpiry(ctx);
-    const chosen = readExpiry(values);
+    const chosen = expiryOf(values);
     if ('error' in chosen) {
       const form = <ExpiryForm record={record} submission={{ values, errors: { date: chosen.error } }} />;
       formPage(ctx, record, TITLE, form, 422);

@@ -6,13 +6,13 @@ import { addKeyList } from './key-list.js';
 import { addKeyPage } from './key-page.js';
 import { addLabel } from './label.js';
 import { KEYS_PATH } from './one-key.js';
-import { explainRefusals } from './refusals.js';
+import { answerRefusals } from './refusals.js';
 import { addRevokeKey } from './revoke-key.js';
 import { addRollKey } from './roll-key.js';
 
 /** Adds the keys of a developer: their list, the form that creates one, the page of each, and the forms that change it. */
 export function addKeys(router: SettingsRouter, parts: SiteParts, guards: Guards): void {
-  router.use(KEYS_PATH, explainRefusals);
+  router.use(KEYS_PATH, answerRefusals);
   addKeyList(router, parts, guards);
   addCreateKey(router, parts, guards);
   addKeyPage(router, parts, guards);

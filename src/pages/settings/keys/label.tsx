@@ -45,7 +45,7 @@ export async function findDuplicate(
   return label === '' || label === confirmed ? undefined : findPrefixByLabel(db, developerId, label, except);
 }
 
-const readLabel = formParser(LABEL_FIELDS);
+const parseLabelForm = formParser(LABEL_FIELDS);
 
 const TITLE = 'Change the label';
 
@@ -63,7 +63,7 @@ export function addLabel(router: SettingsRouter, { db, beginChange }: SiteParts,
     const record = await recordOf(ctx, db);
     requireAccepted(record);
     const { developerId, prefix } = record;
-    const submission = readLabel(ctx);
+    const submission = parseLabelForm(ctx);
     const { label } = submission.values;
     const isWrong = submission.errors.label !== undefined;
     const duplicate = isWrong ? undefined : await findDuplicate(db, developerId, submission.values, record);

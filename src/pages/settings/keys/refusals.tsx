@@ -10,7 +10,7 @@ import { noSuchKey } from './one-key.js';
 import { Operator } from '../../parts/content/values.js';
 
 /** Answers with the reason when a change of a key is refused. It stands before every page of keys. */
-export async function explainRefusals(ctx: SettingsContext, next: Next): Promise<void> {
+export async function answerRefusals(ctx: SettingsContext, next: Next): Promise<void> {
   try {
     await next();
   } catch (error) {
@@ -28,7 +28,7 @@ export async function explainRefusals(ctx: SettingsContext, next: Next): Promise
       },
       <>
         <Notice tone="warning" role="alert">
-          {explain(error)}
+          {textOf(error)}
         </Notice>
         <BackToKeys />
       </>,
@@ -44,7 +44,7 @@ export function BackToKeys(): VNode {
   );
 }
 
-function explain({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
+function textOf({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
   const other = <code>{otherPrefix}</code>;
   const create = <a href="/settings/keys/new">Create a new key</a>;
   const replace = (

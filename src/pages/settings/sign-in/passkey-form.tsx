@@ -92,7 +92,7 @@ const parseAnswer = formParser({ credential: { schema: { minLength: 1 } } });
  * @param sessionId - as for {@link answerOptions}
  * @throws PasskeyRefused when the challenge is not valid for this browser
  */
-export async function readAnswer(
+export async function takeAnswer(
   ctx: PageContext,
   db: Knex,
   sessionId: number | null,

@@ -2,7 +2,7 @@ import { findDeveloperByPasskey } from '../../../accounts/passkeys.js';
 import { PasskeyRefused, requestOptions, type PasskeyRefusal } from '../../../accounts/relying-party.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
-import { answerOptions, readAnswer, requireRelyingParty } from './passkey-form.js';
+import { answerOptions, takeAnswer, requireRelyingParty } from './passkey-form.js';
 import { returnTo } from '../../parts/web/return-to.js';
 import { countFailure, signIn } from './sign-in-link.js';
 
@@ -40,7 +40,7 @@ export function addPasskeySignIn(
   router.post(PASSKEY_SIGN_IN, async (ctx) => {
     const party = requireRelyingParty(ctx);
     try {
-      const { challenge, answer } = await readAnswer(ctx, db, null);
+      const { challenge, answer } = await takeAnswer(ctx, db, null);
       await signIn(ctx, db, 'passkey', (transaction) => findDeveloperByPasskey(transaction, party, challenge, answer));
     } catch (error) {
       if (!(error instanceof PasskeyRefused)) throw error;
