@@ -56,6 +56,7 @@ describe('a server whose role is a member of catalog_server', () => {
     const [, section = assert.fail()] = (await readGuide('configure')).split('\n### Database roles\n');
     const creation = /```sql\n([\s\S]+?)```/.exec(section)?.[1] ?? assert.fail();
     await db.raw(creation.replace('…', 'secret'));
+    await db.raw('alter role catalog_web set search_path = catalog_web');
     await prepareDemo(db, fileURLToPath(ROOT).replace(/\/$/, ''));
     ({ key, prefix } = await world.newKey({ planId: 'free' }));
     for (const [table, [rows]] of Object.entries(OLD_ROWS)) await db.raw(`insert into ${table} ${rows}`);
@@ -168,7 +169,7 @@ describe('a server whose role is a member of catalog_server', () => {
   });
 
   it('a server that is a member of catalog_server cannot suspend developers, give them plans, change events, or let an operator in', async () => {
-    const client = new pg.Client({ connectionString: serverUrl });
+    const client = new pg.Client({ connectionString: serverUrl, options: '-c search_path=public' });
     await client.connect();
     try {
       for (const sql of [

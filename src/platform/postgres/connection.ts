@@ -6,10 +6,15 @@ import { DatabaseTimeout, keepMessage, sqlState, toConnectionError } from './err
 import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
- * The service parses timestamps in this form, whatever the defaults of the database. A statement is planned once:
- * PostgreSQL expects ten values of `any($1)`, and would plan anew each time there are fewer.
+ * What every session needs, whatever the defaults of the database and the role. The service parses timestamps in this
+ * form, and names its tables without their schema. A statement is planned once: PostgreSQL expects ten values of
+ * `any($1)`, and would plan anew each time there are fewer.
  */
-const SESSION_SETTINGS = "set timezone to 'UTC'; set datestyle to 'ISO'; set plan_cache_mode to 'force_generic_plan'";
+const SESSION_SETTINGS = `
+  set search_path to public, pg_temp;
+  set timezone to 'UTC';
+  set datestyle to 'ISO';
+  set plan_cache_mode to 'force_generic_plan'`;
 
 /** This much earlier the server's own bound on a statement ends, since it also frees the server. In milliseconds. */
 const ANSWER_MARGIN_MS = 100;

@@ -210,11 +210,11 @@ describe('the database of a mirror', () => {
     }
   });
 
-  it('a mirror loads copies whatever limits its role has for statements and sessions', async () => {
+  it('a mirror loads copies whatever search path and limits of statements and sessions its role has', async () => {
     await addTitles(service.db, 12_000);
     await host.publish(service);
     const url = new URL(mirror.url);
-    url.searchParams.set('options', '-c statement_timeout=20 -c idle_session_timeout=50');
+    url.searchParams.set('options', '-c statement_timeout=20 -c idle_session_timeout=50 -c search_path=other');
     const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
     assert.equal(code, 0, stderr);
     await world.requireEqual();
