@@ -154,8 +154,7 @@ describe('the site', () => {
   it('the pages name the base URL of the contract, and it works with the paths of the contract', async () => {
     const [path = ''] = Object.keys(((await send(service.url, '/openapi.json')).json as { paths: object }).paths);
     for (const page of ['/', '/docs']) {
-      const [, base = assert.fail(page)] =
-        /<dt>Base URL<\/dt><dd><code>([^<]+)<\/code>/.exec((await ask(page)).text) ?? [];
+      const [, base = assert.fail(page)] = /Base URL<\/span> <code>([^<]+)<\/code>/.exec((await ask(page)).text) ?? [];
       assert.equal((await fetch(base + path, { headers: { 'x-api-key': key } })).status, 200, page);
     }
   });

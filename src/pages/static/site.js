@@ -86,7 +86,7 @@ function remember(name, value) {
 
 /** Shows the alternative of a group that has a value, if one has it. */
 function choose(group, value) {
-  for (const input of all('.tab-input', group)) if (input.value === value) input.checked = true;
+  for (const input of all('input', group)) if (input.value === value) input.checked = true;
 }
 
 /** Shows the alternative that was chosen last in any group of the same kind, and remembers the choice in this one. */

@@ -122,8 +122,8 @@ function DeveloperFacts({ developer, identities, passkeys }: FactsProps): VNode 
           ),
         'Plan of new keys': (
           <>
-            <code>{planId}</code>
-            <a class="fact-change" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
+            <code>{planId}</code>{' '}
+            <a class="small" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
               Change
             </a>
           </>

@@ -48,7 +48,7 @@ export function addGuides(router: PageRouter, { config, files, guides, url, publ
     path: GUIDES_PATH,
     lead: 'How to install, configure, monitor and repair the service.',
     navigation: (
-      <div class="container-wide">
+      <div class="container">
         <Tabs name="Operator" tabs={TABS} tab="guides" />
       </div>
     ),

@@ -26,29 +26,22 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
   return (
     <fieldset class="tabs" data-remember="language">
       <legend class="visually-hidden">Language</legend>
-      {programs.map(({ label }, index) => (
-        <input
-          key={label}
-          class="tab-input"
-          type="radio"
-          name={name}
-          value={label}
-          id={`${name}-${index}`}
-          checked={index === 0}
-          autocomplete="off"
-        />
-      ))}
-      <div class="tab-labels">
-        {programs.map(({ label }, index) => (
-          <label key={label} for={`${name}-${index}`}>
-            {label}
-          </label>
-        ))}
-      </div>
-      {programs.map(({ label, language, caption, code }) => (
-        <div key={label} class="tab-panel">
-          <CodeBlock label={caption} code={code} language={language} />
-        </div>
+      {programs.map(({ label, language, caption, code }, index) => (
+        <>
+          <input
+            class="visually-hidden"
+            type="radio"
+            name={name}
+            value={label}
+            id={`${name}-${index}`}
+            checked={index === 0}
+            autocomplete="off"
+          />
+          <label for={`${name}-${index}`}>{label}</label>
+          <div class="tab-panel">
+            <CodeBlock label={caption} code={code} language={language} />
+          </div>
+        </>
       ))}
     </fieldset>
   );

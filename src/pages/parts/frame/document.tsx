@@ -45,7 +45,7 @@ export function Document({
         <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
       </head>
       <body>
-        <a class="skip-link" href="#main">
+        <a class="button button-primary skip-link" href="#main">
           Skip to content
         </a>
         <header class="site-header">
@@ -68,7 +68,7 @@ export function Document({
 export function Brand({ label }: { readonly label: string }): VNode {
   return (
     <a class="brand" href="/">
-      <svg class="brand-mark" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false">
+      <svg class="brand-mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" focusable="false">
         <rect x="2" y="3" width="5" height="18" rx="1.5" />
         <rect x="9.5" y="3" width="5" height="18" rx="1.5" />
         <path d="M17 4.6l2.6-.7a1 1 0 0 1 1.2.7l3 13.5a1 1 0 0 1-.7 1.2l-2.6.7a1 1 0 0 1-1.2-.7l-3-13.5a1 1 0 0 1 .7-1.2z" />

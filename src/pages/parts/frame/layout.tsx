@@ -27,7 +27,7 @@ export function Layout({ section, ...document }: LayoutProps): VNode {
             <ul>
               {SECTIONS.map(({ id, path, label }) => (
                 <li key={id}>
-                  <a href={path} data-text={label} aria-current={id === section ? 'page' : undefined}>
+                  <a href={path} aria-current={id === section ? 'page' : undefined}>
                     {label}
                   </a>
                 </li>

@@ -34,7 +34,7 @@ export function Tabs<Id extends string>({
       <ul>
         {tabs.map(({ id, path, label }) => (
           <li key={id}>
-            <a href={path} data-text={label} aria-current={id === tab ? 'page' : undefined}>
+            <a href={path} aria-current={id === tab ? 'page' : undefined}>
               {label}
             </a>
           </li>
@@ -58,7 +58,7 @@ export function signedInPage<Id extends string>(
   answerPage(
     ctx,
     { ...options, hasErrors: (options.status ?? 200) >= 400 || notice?.props.role === 'alert' },
-    <div class="container-wide">
+    <div class="container">
       <header class="settings-header">
         <p class="settings-project">{owner}</p>
         <form method="post" action="/sign-out">

@@ -22,7 +22,7 @@ interface WithSidebarProps {
 /** A wide page with a table of contents beside it. */
 export function WithSidebar({ label, groups, current, search, children, html }: WithSidebarProps): VNode {
   return (
-    <div class="container-wide with-sidebar">
+    <div class="container with-sidebar">
       <div class="sidebar">
         {search}
         <nav aria-label={label}>

@@ -60,7 +60,7 @@ function GuideList({ shelf: { guides, path, lead, navigation, search } }: { read
               <h2>
                 <a href={`${path}/${name}`}>{title}</a>
               </h2>
-              <p>{description}</p>
+              <p class="muted">{description}</p>
             </li>
           ))}
         </ul>

@@ -20,7 +20,7 @@ export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VN
   const path = useContext(KeyPath)(prefix);
   const change = (what: 'label' | 'expiry'): VNode | false =>
     canChange && (
-      <a class="fact-change" href={`${path}/${what}`} aria-label={`Change the ${what}`}>
+      <a class="small" href={`${path}/${what}`} aria-label={`Change the ${what}`}>
         Change
       </a>
     );

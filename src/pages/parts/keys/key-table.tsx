@@ -53,15 +53,15 @@ interface KeyActionsProps {
 function KeyActions({ record: { prefix, successor }, canRoll }: KeyActionsProps): VNode {
   const path = useContext(KeyPath)(prefix);
   return (
-    <span class="key-actions">
+    <>
       {canRoll && successor === null && (
-        <a href={`${path}/roll`} aria-label={`Roll ${prefix}`}>
+        <a class="button button-quiet" href={`${path}/roll`} aria-label={`Roll ${prefix}`}>
           Roll
         </a>
       )}
-      <a class="danger" href={`${path}/revoke`} aria-label={`Revoke ${prefix}`}>
+      <a class="button button-quiet danger" href={`${path}/revoke`} aria-label={`Revoke ${prefix}`}>
         Revoke
       </a>
-    </span>
+    </>
   );
 }

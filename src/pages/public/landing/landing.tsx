@@ -89,12 +89,10 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
             <Button href={keyAddress(site)} tone="primary" label="Get a key" />
             <Button href="/docs" label="Read the reference" />
           </p>
-          <dl class="base-url">
-            <dt>Base URL</dt>
-            <dd>
-              <code>{baseUrl}</code> <span class="muted">All paths begin with /api/v1.</span>
-            </dd>
-          </dl>
+          <p class="cluster">
+            <span class="muted small">Base URL</span> <code>{baseUrl}</code>{' '}
+            <span class="muted">All paths begin with /api/v1.</span>
+          </p>
         </section>
         <section>
           <h2 id="numbers">In the catalogue</h2>
@@ -138,7 +136,7 @@ function Landing({ site, numbers, status }: LandingContent): VNode {
               <h3>
                 <a href={path}>{title}</a>
               </h3>
-              <p>{text}</p>
+              <p class="muted">{text}</p>
             </li>
           ))}
         </ul>

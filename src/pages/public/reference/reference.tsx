@@ -97,12 +97,9 @@ function Introduction({ context, html }: { readonly context: ReferenceContext; r
         Version {info.version} · OpenAPI {openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
         <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
       </p>
-      <dl class="base-url">
-        <dt>Base URL</dt>
-        <dd>
-          <code>{context.baseUrl}</code>
-        </dd>
-      </dl>
+      <p class="cluster">
+        <span class="muted small">Base URL</span> <code>{context.baseUrl}</code>
+      </p>
       <div class="prose introduction" dangerouslySetInnerHTML={{ __html: html }} />
     </>
   );

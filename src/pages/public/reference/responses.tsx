@@ -119,7 +119,7 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
           <TypeName context={context} schema={header.schema} />
           {place !== undefined && ` in ${place}`}
         </span>
-        {header.required !== true && <span class="optional">optional</span>}
+        {header.required !== true && <span class="aside">optional</span>}
       </p>
       <Text context={context} text={header.description} />
       <Bounds schema={'$ref' in header.schema ? {} : part} example={header.example} />

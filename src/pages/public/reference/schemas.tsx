@@ -88,7 +88,7 @@ function Field({ context, schema, name, isRequired, expands, id }: FieldProps): 
         <span>
           <TypeName context={context} schema={schema} />
         </span>
-        {!isRequired && <span class="optional">optional</span>}
+        {!isRequired && <span class="aside">optional</span>}
       </p>
       {(schemaName === undefined || expands) && <Text context={context} text={part.description} />}
       {(schemaName === undefined || expands) && <Bounds schema={part} />}

@@ -40,7 +40,7 @@ export function TryIt({ contract, operation: { operationId, path }, parameters }
             data-in={place}
             label={
               <>
-                {name} {!required && <span class="optional">optional</span>}
+                {name} {!required && <span class="aside">optional</span>}
               </>
             }
             value={required && name !== 'since' ? String(example) : undefined}
@@ -60,7 +60,7 @@ export function TryIt({ contract, operation: { operationId, path }, parameters }
         <div role="status" class="try-status" data-try-status />
         <div data-try-answer hidden>
           <CodeBlock label="Response body" code="" />
-          <details class="fold">
+          <details class="fold small">
             <summary data-try-count />
             <dl />
           </details>

@@ -116,9 +116,9 @@ function Predecessor({ record }: { readonly record: KeyRecord }): VNode {
       <KeyReference prefix={prefix} label={null} />{' '}
       <span class="muted">
         {PREDECESSOR_STATES[state.kind]} {end !== null && <Time at={end} />}
-      </span>
+      </span>{' '}
       {!record.isSuspended && isAccepted(record) && (
-        <a class="fact-change" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
+        <a class="small" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
           Revoke
         </a>
       )}

@@ -54,7 +54,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
               <h2 id="today">Today</h2>
               <Stats
                 stats={{
-                  'Active keys': [formatCount(keys.active), ' ', <span class="stat-of">of {MAX_ACTIVE_KEYS}</span>],
+                  'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>],
                   'Requests since 00:00 UTC': formatCount(total(today)),
                   'Success rate': successRate(today),
                   'Refused by a limit': formatCount(today.refused),

@@ -86,7 +86,7 @@ function QuotaMeter({ plan, quota }: QuotaMeterProps): VNode {
       >
         {formatCount(used)} used
       </meter>
-      <span class="meter-text">
+      <span class="muted small">
         {formatCount(used)} of {formatCount(limit)} requests
         {used > 0 && `; resets ${resetTime(resetSeconds)}`}
       </span>

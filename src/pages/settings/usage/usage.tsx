@@ -57,11 +57,7 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
               <ul>
                 {(Object.keys(RANGES) as UsageRange[]).map((each) => (
                   <li key={each}>
-                    <a
-                      href={addressOf(each, key)}
-                      data-text={RANGES[each]}
-                      aria-current={each === range ? 'true' : undefined}
-                    >
+                    <a href={addressOf(each, key)} aria-current={each === range ? 'true' : undefined}>
                       {RANGES[each]}
                     </a>
                   </li>
