@@ -52,7 +52,7 @@ key: $(BUILT) ## Create another demo key
 
 # The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of the
 # bundle; node_modules/.bin/mocha FILE runs one file of the sources.
-test: $(INSTALLED) ## Run every check, then every test; NODE=24 runs any target with that version of Node.js
+test: $(INSTALLED) ## Run every check, then every test; INSTALL=no installs no system packages, NODE=24 runs any target with that Node.js
 	@$(MAKE) --keep-going --jobs=2 programs build $(CHECKS)
 	@echo '== tests'
 	@node .config/build-tests.mjs

@@ -95,7 +95,7 @@ export function findProgram({ programs }: SystemProgram): string | undefined {
 
 /**
  * Finds a program, or installs it with the system's package manager: as root, or through sudo where that asks for no
- * password.
+ * password. Installs nothing where `INSTALL=no` is set.
  *
  * @param say - told what is done
  * @returns the path of the program
@@ -107,7 +107,7 @@ export function provideProgram(wanted: SystemProgram, say: (line: string) => voi
   const isRoot = process.getuid?.() === 0;
   const sudo = isRoot ? [] : ['sudo', '-n'];
   const mayBecomeRoot = isRoot || (find('sudo') !== undefined && run(['sudo', '-n', 'true']));
-  for (const { asRoot, install, update } of MANAGERS) {
+  for (const { asRoot, install, update } of process.env.INSTALL === 'no' ? [] : MANAGERS) {
     const [manager = ''] = install;
     if (find(manager) === undefined || (asRoot && !mayBecomeRoot)) continue;
     const names = manager === 'apt-get' ? wanted.debianPackages : wanted.packages;
