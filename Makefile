@@ -56,8 +56,7 @@ test: $(INSTALLED) ## Run every check, then every test; INSTALL=no installs no s
 	@$(MAKE) --keep-going --jobs=2 programs build $(CHECKS)
 	@echo '== tests'
 	@node .config/build-tests.mjs
-	@exec $(BIN)/mocha --no-config --require ./.cache/tests/test/support/programs/root-hooks.js \
-	  --reporter test/reporter.cjs --timeout 300000 --forbid-only --parallel --jobs $(JOBS) \
+	@exec $(BIN)/mocha --config .cache/tests/mocharc.json --forbid-only --parallel --jobs $(JOBS) \
 	  '.cache/tests/test/{package,shared,feed-model,pages,commands,outages,sdk}/**/*.test.js' \
 	  '.cache/tests/test/!(package|shared|feed-model|pages|commands|outages|sdk)/**/*.test.js'
 

@@ -5,7 +5,7 @@ import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { ask } from '../support/deployments/deployment.js';
+import { ask } from '../support/deployments/ask.js';
 import { eventually } from '../support/eventually.js';
 import { forgeKey } from '../support/keys/forged-key.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
@@ -129,7 +129,7 @@ describe('admission from a cache', () => {
     const { key, prefix, hash } = generateApiKey();
     assert.equal(await status(key), 401);
     const developerId = await world.newDeveloper();
-    await world.db('api_keys').insert({ prefix, hash, developer_id: developerId, plan_id: 'test' });
+    await world.db('api_keys').insert({ prefix, hash, developer_id: developerId, plan_id: 'free' });
     assert.equal(await status(key), 200);
   });
 

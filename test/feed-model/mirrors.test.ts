@@ -3,13 +3,13 @@ import fc from 'fast-check';
 import type { Knex } from 'knex';
 import { repairCounts } from '../../src/catalog/counts.js';
 import { restartFeed } from '../../src/catalog/restart.js';
-import { LONG, SEED, withSeed } from '../support/catalog/chance.js';
+import { LONG, sample, SEED, withSeed } from '../support/catalog/chance.js';
 import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { startReplica } from '../support/postgres/replica.js';
 import { testWorld, type World } from '../support/world.js';
 import { startCopyHost } from '../client/mirror/publishing.js';
-import { sample, SHORT, type PlanSize } from './model/plan.js';
+import { SHORT, type PlanSize } from './model/plan.js';
 import { runModel, type Disturbance, type ModelCatalogue, type ModelOptions, type ModelRun } from './model/run.js';
 
 const SIZE: PlanSize = { ...SHORT, transactions: SHORT.transactions * LONG };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { setPlan } from '../../src/limits/plans.js';
+import { newPlan, type NewKey } from '../support/keys/new-key.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import type { Reply, RequestOptions } from '../support/request.js';
 import { testWorld } from '../support/world.js';
@@ -9,15 +9,11 @@ describe('rate limits', () => {
   const world = testWorld({ service: true });
   let plans = 0;
 
-  async function newPlan(requestsPerMinute: number, requestsPerDay: number): Promise<string> {
-    const id = `plan${++plans}`;
-    await setPlan(world.db, id, { name: 'Plan', requestsPerMinute, requestsPerDay, commercialUse: false });
-    return id;
-  }
+  const planOf = (requestsPerMinute: number, requestsPerDay: number): Promise<string> =>
+    newPlan(world.db, `plan${++plans}`, requestsPerMinute, requestsPerDay);
 
-  /** Creates a key: by default of a developer of its own. */
-  async function newKey(planId: string, developerId?: number): Promise<string> {
-    return (await world.newKey({ planId, ...(developerId !== undefined && { developerId }) })).key;
+  async function newKey(planId: string, owner: Pick<NewKey, 'developerId'> = {}): Promise<string> {
+    return (await world.newKey({ planId, ...owner })).key;
   }
 
   function ask(key: string, path = '/api/v1/stats', options: RequestOptions = {}): Promise<Reply> {
@@ -30,7 +26,7 @@ describe('rate limits', () => {
   }
 
   it('every response to a valid key has the rate-limit fields', async () => {
-    const key = await newKey(await newPlan(60, 10_000));
+    const key = await newKey(await planOf(60, 10_000));
     assertHeaders(await ask(key), {
       'ratelimit-policy': '"minute";q=60;w=60, "day";q=10000;w=86400',
       ratelimit: '"minute";r=59;t=60, "day";r=9999;t=86400',
@@ -41,7 +37,7 @@ describe('rate limits', () => {
   });
 
   it('a request over the limit of the minute gets 429 with the seconds to wait', async () => {
-    const key = await newKey(await newPlan(2, 10_000));
+    const key = await newKey(await planOf(2, 10_000));
     await ask(key);
     await ask(key);
     const reply = await ask(key, '/api/v1/me');
@@ -60,7 +56,7 @@ describe('rate limits', () => {
   });
 
   it('a request over the limit of the day gets 429 and is not charged to the minute', async () => {
-    const key = await newKey(await newPlan(100, 2));
+    const key = await newKey(await planOf(100, 2));
     await ask(key);
     await ask(key);
     for (let i = 0; i < 3; i += 1) {
@@ -77,7 +73,7 @@ describe('rate limits', () => {
   });
 
   it('a 429 names both limits if both are used up, and the longer wait', async () => {
-    const key = await newKey(await newPlan(1, 1));
+    const key = await newKey(await planOf(1, 1));
     await ask(key);
     const reply = await ask(key);
     assertProblem(reply, 'rate_limit_exceeded', {
@@ -89,9 +85,9 @@ describe('rate limits', () => {
   });
 
   it('every request with a valid key is counted, and no other', async () => {
-    const developer = await world.newDeveloper();
-    const plan = await newPlan(100, 1_000);
-    const key = await newKey(plan, developer);
+    const developerId = await world.newDeveloper();
+    const plan = await planOf(100, 1_000);
+    const key = await newKey(plan, { developerId });
     const etag = (await ask(key)).headers.etag ?? '';
     let left = 99;
     for (const [path, options, status] of [
@@ -114,14 +110,14 @@ describe('rate limits', () => {
     assert.equal((await ask(key, '/api/v1/stats?api_key=other')).status, 401);
     assert.equal((await ask(key, '/livez')).status, 200);
     assert.equal((await ask(key, '/nope')).status, 404);
-    const revoked = await newKey(plan, developer);
+    const revoked = await newKey(plan, { developerId });
     await revokeKey(world.db, revoked.slice(0, 12));
     assert.equal((await ask(revoked)).status, 401);
     assert.deepEqual(remaining(await ask(key)), [left - 1, left - 1 + 900]);
   });
 
   it('a request over the limit is refused before its path and its parameters are checked', async () => {
-    const key = await newKey(await newPlan(1, 10));
+    const key = await newKey(await planOf(1, 10));
     await ask(key);
     const queries = world.service.queries.length;
     for (const path of ['/api/v1/nope', '/api/v1/changes', '/api/v1/titles/%zz', '/api/v1/stats']) {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { generateApiKey } from '../../src/keys/api-key.js';
-import { newKey, newPlan } from '../support/deployments/deployment.js';
+import { newKey, newPlan, UNLIMITED } from '../support/keys/new-key.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles } from '../support/titles.js';
 
@@ -31,19 +31,15 @@ export interface Questions {
 
 const LIMIT = 5;
 
-/** More requests than any test sends. */
-const UNLIMITED = 2_000_000_000;
-
 /** Fills the catalogue and makes the plans, once for a database. */
 export async function prepareCatalogue(db: Knex): Promise<void> {
   await addTitles(db, 40);
-  await newPlan(db, 'unlimited', UNLIMITED, UNLIMITED);
   await newPlan(db, 'limited', UNLIMITED, LIMIT);
 }
 
 /** Makes keys for one outage, and asks a server for the answers that are right as long as nobody writes. */
 export async function prepareQuestions(db: Knex, url: string): Promise<Questions> {
-  const [steady, limited, doomed] = [await newKey(db), await newKey(db, 'limited'), await newKey(db)];
+  const [steady, limited, doomed] = [await newKey(db), await newKey(db, { planId: 'limited' }), await newKey(db)];
   let revokedAt = Infinity;
   const headersOf = (key: string) => () => ({ authorization: `Bearer ${key}`, 'x-forwarded-for': newAddress() });
   const steadily = async (path: string): Promise<Question> => {

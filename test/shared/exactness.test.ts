@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { ask, newPlan, tally, type Answer } from '../support/deployments/deployment.js';
+import { ask, tally, type Answer } from '../support/deployments/ask.js';
+import { newPlan, UNLIMITED } from '../support/keys/new-key.js';
 import { eventually } from '../support/eventually.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
 const LIMIT = 100;
-const UNLIMITED = 100_000;
 
 describe('limits over three servers', () => {
   const world = testWorld({ redis: true });

@@ -8,7 +8,7 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
-import { newPlan } from '../support/deployments/deployment.js';
+import { newPlan } from '../support/keys/new-key.js';
 import { readGuide } from '../support/guides.js';
 import { scrape } from '../support/http/exposition.js';
 import { signInOperator } from '../support/http/operator.js';

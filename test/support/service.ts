@@ -2,13 +2,13 @@ import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import type pino from 'pino';
 import { readConfig } from '../../src/config/config.js';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, type CreatedKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService, type ServiceOverrides } from '../../src/service/create-service.js';
 import * as operatorPages from '../../src/service/operator-pages.js';
 import * as site from '../../src/service/site.js';
 import { connectTo, openTestDatabase } from './database.js';
+import { newKey } from './keys/new-key.js';
 import { PATIENT } from './program.js';
 import { send, type Reply, type RequestOptions } from './request.js';
 
@@ -53,9 +53,6 @@ export interface TestServiceOptions extends ServiceOverrides {
   /** Further settings, by the names of their environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
 }
-
-/** More than any test sends. */
-const UNLIMITED = 2_000_000_000;
 
 const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -102,7 +99,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   });
   const { url, metricsUrl } = service;
   const db = database?.db ?? connectTo(databaseUrl);
-  const { key } = await createUnlimitedKey(db);
+  const { key } = await newKey(db);
   let stopping: Promise<void> | undefined;
   return {
     url,
@@ -110,7 +107,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     databaseUrl,
     db,
     key,
-    newKey: () => createUnlimitedKey(db),
+    newKey: () => newKey(db),
     changes,
     logged,
     queries,
@@ -137,19 +134,4 @@ function keepLines(lines: string[], changes: string[]): pino.DestinationStream {
       }
     },
   };
-}
-
-async function createUnlimitedKey(db: Knex): Promise<CreatedKey> {
-  await db('plans')
-    .insert({
-      id: 'test',
-      name: 'Test',
-      requests_per_minute: UNLIMITED,
-      requests_per_day: UNLIMITED,
-      commercial_use: true,
-    })
-    .onConflict('id')
-    .ignore();
-  const developer = await createDeveloper(db, { projectName: 'Test project', attributionRequired: true });
-  return createKey(db, { developerId: developer.id, planId: 'test' });
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { createDeveloper } from '../../src/developers/developers.js';
-import { createKey, type CreatedKey } from '../../src/keys/keys.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { openTestDatabase, connectTo } from './database.js';
+import { newDeveloper, newKey, type NewKey } from './keys/new-key.js';
 import { startPostgres, type TestPostgres } from './postgres.js';
 import { startServer, type ServerProcess } from './program.js';
 import { startRedis, type TestRedis } from './redis/redis.js';
@@ -35,7 +35,7 @@ export interface World {
   /** Creates a developer. @returns its id */
   newDeveloper(projectName?: string): Promise<number>;
   /** Creates a key: by default of a developer of its own, on a plan that no test uses up. */
-  newKey(options?: { developerId?: number; planId?: string; label?: string }): Promise<CreatedKey>;
+  newKey(options?: NewKey): Promise<CreatedKey>;
   /** Starts one more service in this process. */
   startService(options?: TestServiceOptions): Promise<TestService>;
   /** Starts a server process with these settings besides {@link environment}. */
@@ -43,15 +43,6 @@ export interface World {
   /** Registers what must be closed before all that was opened until now. */
   defer(close: () => unknown): void;
 }
-
-/** A plan that no test uses up. */
-const UNLIMITED = {
-  id: 'unlimited',
-  name: 'Unlimited',
-  requests_per_minute: 2_000_000_000,
-  requests_per_day: 2_000_000_000,
-  commercial_use: false,
-};
 
 /**
  * Opens what a suite needs and closes it afterwards, by mocha's hooks. Call it first thing in `describe`:
@@ -127,14 +118,8 @@ export function testWorld({ ownServer = false, redis = false, service, each = fa
     get environment() {
       return { DATABASE_URL: world.url, ...(parts.redis && { REDIS_URL: parts.redis.url }), TRUST_PROXY: '1' };
     },
-    async newDeveloper(projectName = 'Test project') {
-      return (await createDeveloper(world.db, { projectName, attributionRequired: false })).id;
-    },
-    async newKey({ developerId, planId = UNLIMITED.id, label } = {}) {
-      if (planId === UNLIMITED.id) await world.db('plans').insert(UNLIMITED).onConflict('id').ignore();
-      const owner = developerId ?? (await world.newDeveloper());
-      return createKey(world.db, { developerId: owner, planId, ...(label !== undefined && { label }) });
-    },
+    newDeveloper: (projectName) => newDeveloper(world.db, projectName),
+    newKey: (options) => newKey(world.db, options),
     async startService(options = {}) {
       const redisUrl = parts.redis && { redisUrl: parts.redis.url };
       const started = await startService({ databaseUrl: world.url, ...redisUrl, ...options });

@@ -8,7 +8,7 @@ import {
 } from '../../src/usage/read-usage.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { mergeOldHours, removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
-import { newPlan } from '../support/deployments/deployment.js';
+import { newPlan } from '../support/keys/new-key.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;

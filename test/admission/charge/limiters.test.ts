@@ -18,8 +18,8 @@ const RUNS = 40;
 
 let developers = 0;
 
-/** @returns the id of a developer that no other test uses */
-function newDeveloper(): number {
+/** @returns an id that no other test uses */
+function nextDeveloperId(): number {
   developers += 1;
   return developers;
 }
@@ -121,7 +121,7 @@ describe('limiters', () => {
           [100, 500],
           [500, 100],
         ] as const) {
-          const request = requestOf(newDeveloper(), perMinute, perDay);
+          const request = requestOf(nextDeveloperId(), perMinute, perDay);
           const decisions = await Promise.all(Array.from({ length: 1_000 }, () => tested.charge(request)));
           const left = ({ quotas }: Decision): readonly number[] => quotas.map(({ remaining }) => remaining);
           assert.deepEqual(
@@ -137,7 +137,7 @@ describe('limiters', () => {
       it(`the state of each quota is reported, reading it charges nothing, and decisions are counted for metrics, in ${countedIn}`, async () => {
         const counts = tested.decisions[countedIn] ?? assert.fail();
         const { charged, refused } = counts;
-        const request = requestOf(newDeveloper(), 1, 5);
+        const request = requestOf(nextDeveloperId(), 1, 5);
         const full = { name: 'minute', limit: 1, windowSeconds: 60, remaining: 1, resetSeconds: 60 };
         const day = { name: 'day', limit: 5, windowSeconds: 86_400, remaining: 5, resetSeconds: 86_400 };
         assert.deepEqual(await tested.read(request), { countedIn, quotas: [full, day] });
@@ -174,7 +174,7 @@ describe('limiters', () => {
   }
 
   it('a window in Redis begins with its first request and ends on time, also when the clock was set back or its end is lost', async () => {
-    const request = requestOf(newDeveloper(), 1, 10);
+    const request = requestOf(nextDeveloperId(), 1, 10);
     const counter = `{catalog}:count:minute:${request.developerId}:p`;
     const resetSeconds = async (): Promise<number> => (await limiter.read(request)).quotas[0]?.resetSeconds ?? 0;
     assert.equal(await charge(request), 'charged 0 9');
@@ -195,7 +195,7 @@ describe('limiters', () => {
   });
 
   it('a request is charged only under the epoch that it requires, and the epoch is always reported', async () => {
-    const request = requestOf(newDeveloper(), 10, 10);
+    const request = requestOf(nextDeveloperId(), 10, 10);
     try {
       await direct.del(EPOCH_KEY);
       assert.equal(await chargeUnder('a', request), 'unconfirmed ');
@@ -211,10 +211,12 @@ describe('limiters', () => {
   });
 
   it('requests that arrive together are charged in one command, in the order of their arrival', async () => {
-    const { charges, commands } = await chargeTogether(Array<QuotaRequest>(5).fill(requestOf(newDeveloper(), 3, 10)));
+    const { charges, commands } = await chargeTogether(
+      Array<QuotaRequest>(5).fill(requestOf(nextDeveloperId(), 3, 10)),
+    );
     assert.deepEqual(charges, ['charged 2 9', 'charged 1 8', 'charged 0 7', 'refused 0 7', 'refused 0 7']);
     assert.equal(commands, 1);
-    const many = await chargeTogether(Array.from({ length: 3 * BATCH }, () => requestOf(newDeveloper(), 1, 1)));
+    const many = await chargeTogether(Array.from({ length: 3 * BATCH }, () => requestOf(nextDeveloperId(), 1, 1)));
     assert.deepEqual([new Set(many.charges), many.commands], [new Set(['charged 0 0']), 3]);
   });
 
@@ -229,7 +231,7 @@ describe('limiters', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(request, { maxLength: 20 }), async (requests) => {
         const decide = (by: RedisLimiter): Promise<string[]> => {
-          const ids = [0, 1, 2].map(newDeveloper);
+          const ids = [0, 1, 2].map(nextDeveloperId);
           return Promise.all(
             requests.map(({ developer, perMinute, perDay, plan, epoch }) =>
               chargeUnder(epoch, requestOf(ids[developer] ?? 0, perMinute, perDay, plan), by),
@@ -258,7 +260,7 @@ describe('limiters', () => {
             };
             return new RedisLimiter({ client: link.client, run } as unknown as RedisLink);
           });
-          const ids = [newDeveloper(), newDeveloper()];
+          const ids = [nextDeveloperId(), nextDeveloperId()];
           const limits = [3, 5];
           const outcomes: string[][] = [[], []];
           await scheduler.waitFor(
@@ -288,7 +290,7 @@ describe('limiters', () => {
     assert.ok(keys.length > 5);
     for (const key of keys) assert.match(key, /^\{catalog\}:[a-z]+/);
     await direct.script('FLUSH');
-    assert.equal(await charge(requestOf(newDeveloper(), 5, 5)), 'charged 4 4');
+    assert.equal(await charge(requestOf(nextDeveloperId(), 5, 5)), 'charged 4 4');
     assert.deepEqual(events, []);
   });
 
@@ -298,7 +300,7 @@ describe('limiters', () => {
   };
   for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
     it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
-      const request = requestOf(newDeveloper(), 10, 100);
+      const request = requestOf(nextDeveloperId(), 10, 100);
       events.length = 0;
       await charge(request);
       await strike();

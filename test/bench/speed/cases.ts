@@ -1,8 +1,6 @@
 import type { Knex } from 'knex';
 import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
-import { createDeveloper } from '../../../src/developers/developers.js';
-import { createKey } from '../../../src/keys/keys.js';
-import { setPlan } from '../../../src/limits/plans.js';
+import { newDeveloper, newKey } from '../../support/keys/new-key.js';
 
 /** One of the requests of a case. */
 export interface BenchRequest {
@@ -43,9 +41,6 @@ const PLACES = 500;
 const DEVELOPERS = 20;
 const KEYS_OF_EACH = 3;
 
-const UNLIMITED = 2_000_000_000;
-const PLAN = { name: 'Bench', requestsPerMinute: UNLIMITED, requestsPerDay: UNLIMITED, commercialUse: false };
-
 /** Makes the cases: creates keys, and chooses places all over a catalogue of more than one page. */
 export async function createCases(db: Knex): Promise<Record<CaseName, Case>> {
   const keys = await keysFor(db, DEVELOPERS, KEYS_OF_EACH);
@@ -74,14 +69,11 @@ export function bearer(key: string): { authorization: string } {
 
 /** Creates developers and keys on an unlimited plan. @returns the keys; consecutive ones belong to different developers */
 export async function keysFor(db: Knex, developers: number, keysOfEach: number): Promise<string[]> {
-  await setPlan(db, 'bench', PLAN);
   const ids: number[] = [];
-  for (let i = 0; i < developers; i++) {
-    ids.push((await createDeveloper(db, { projectName: 'Bench', attributionRequired: false })).id);
-  }
+  for (let i = 0; i < developers; i++) ids.push(await newDeveloper(db));
   const keys: string[] = [];
   for (let i = 0; i < keysOfEach; i++) {
-    for (const developerId of ids) keys.push((await createKey(db, { developerId, planId: 'bench' })).key);
+    for (const developerId of ids) keys.push((await newKey(db, { developerId })).key);
   }
   return keys;
 }

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { prepareDemo } from '../../../src/commands/server/demo.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
+import { SEED } from '../../support/catalog/chance.js';
 import { ROOT } from '../../support/guides.js';
 import { addresses } from '../../support/http/addresses.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -90,7 +91,6 @@ describe('the answers to any bytes', () => {
       plain('getMe', withField('X', 'x'.repeat(17_000))),
     ];
     const seen = new Set<string>();
-    const seed = Math.floor(Math.random() * 2 ** 31);
     let requests = 0;
     const property = fc.asyncProperty(anyRequest(key), async (request) => {
       const answer = await exchangeRaw(url, bytesOf(request));
@@ -98,8 +98,8 @@ describe('the answers to any bytes', () => {
       seen.add(kindOf(answer));
       assert.deepEqual(deviationsFrom(request.operationId, answer, request.method === 'HEAD'), []);
     });
-    await fc.assert(property, { seed, examples, numRuns: 120 });
-    console.log(`      ${requests} requests, ${seen.size} kinds of answers, seed ${seed}`);
+    await fc.assert(property, { seed: SEED, examples, numRuns: 120 });
+    console.log(`      ${requests} requests, ${seen.size} kinds of answers, seed ${SEED}`);
     const expected = [
       ...['200', '200 gzip', '304', '400 invalid_parameter', '400 invalid_since', '400 malformed_request'],
       ...['400 missing_since', '400 since_out_of_window', '401 invalid_api_key', '401 missing_api_key'],

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { sample } from '../../support/catalog/chance.js';
 
 /** What a writer does within a transaction. Ids are some that all writers share and some new ones. */
 export type Step =
@@ -45,12 +46,6 @@ export const SHARED_IDS = Array.from({ length: 150 }, (_, index) => `shared-${in
 /** Plans what each writer does, in order. The same seed gives the same plan. */
 export function planWriters(seed: number, size: PlanSize): Transaction[][] {
   return Array.from({ length: size.writers }, (_, writer) => sample(seed + writer, planOf(writer, size)));
-}
-
-/** Draws one value. The same seed gives the same value. */
-export function sample<T>(seed: number, values: fc.Arbitrary<T>): T {
-  const [value] = fc.sample(fc.noBias(values), { seed, numRuns: 1 });
-  return value as T;
 }
 
 const shared = (most: number): fc.Arbitrary<string[]> =>

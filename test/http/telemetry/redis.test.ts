@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { newKey, newPlan } from '../../support/deployments/deployment.js';
+import { newPlan } from '../../support/keys/new-key.js';
 import { readAlerts, readDashboardQueries, selectorsIn } from '../../deploy/monitoring.js';
 import { eventually } from '../../support/eventually.js';
 import { send } from '../../support/request.js';
@@ -25,7 +25,7 @@ describe('metrics with Redis and a replica', () => {
   });
   let key: string;
 
-  before(async () => ({ key } = await newKey(world.db, await newPlan(world.db, 'roomy', 1_000, 10_000))));
+  before(async () => ({ key } = await world.newKey({ planId: await newPlan(world.db, 'roomy', 1_000, 10_000) })));
 
   const scrapeAll = (): Promise<Scrape> => scrape(`${world.service.operatorUrl}/metrics`);
 
@@ -52,7 +52,7 @@ describe('metrics with Redis and a replica', () => {
 
   it('lookups in the cache and decisions of the limits are counted', async () => {
     await request('/me', 10);
-    const { key: small } = await newKey(world.db, await newPlan(world.db, 'none', 1, 1));
+    const { key: small } = await world.newKey({ planId: await newPlan(world.db, 'none', 1, 1) });
     assert.equal((await send(world.service.url, '/api/v1/me', { headers: { 'x-api-key': small } })).status, 200);
     await request('/me', 3, small);
     const state = stateOf(await scrapeAll());

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import type { CreatedKey } from '../../../src/keys/keys.js';
 import { eventually } from '../../support/eventually.js';
+import { converse } from '../../support/http/conversation.js';
 import { send } from '../../support/request.js';
 import type { TestService } from '../../support/service.js';
 import { testWorld } from '../../support/world.js';
@@ -92,8 +91,9 @@ describe('the request log', () => {
       [`GET /api/v1/me?api_key=${key} HTTP/1.1\r\nX-API-Key: ${key}\r\n\r\n`, 400],
       [`POST /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 99999\r\n\r\n`, 413],
     ] as const) {
-      const { head, requestId } = await converse(request);
-      assert.match(head, new RegExp(`^HTTP/1\\.1 ${status} `));
+      const { received, statuses } = await converse(server.url, request);
+      assert.deepEqual(statuses, [status]);
+      const [, requestId = ''] = /^X-Request-Id: (\S+)/im.exec(received) ?? [];
       assert.equal((await lineOf(requestId)).status, status);
     }
     const log = server.logged.join('');
@@ -103,16 +103,4 @@ describe('the request log', () => {
       assert.ok(!log.includes(secret.slice(at, at + 12)), `from the ${at}th character on`);
     }
   });
-
-  /** Sends a text on a connection of its own, and reads the answer to its end. */
-  async function converse(request: string): Promise<{ head: string; requestId: string }> {
-    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    const chunks: Buffer[] = [];
-    socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', () => undefined);
-    socket.write(request);
-    await once(socket, 'close');
-    const [head = ''] = Buffer.concat(chunks).toString().split('\r\n\r\n');
-    return { head, requestId: /^X-Request-Id: (\S+)/im.exec(head)?.[1] ?? '' };
-  }
 });

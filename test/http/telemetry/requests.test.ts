@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { get } from 'node:http';
 import { operations } from '../../../src/api/index.js';
-import { createDeveloper } from '../../../src/developers/developers.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { createKey } from '../../../src/keys/keys.js';
-import { setPlan } from '../../../src/limits/plans.js';
+import { newPlan } from '../../support/keys/new-key.js';
 import { eventually } from '../../support/eventually.js';
 import { PRODUCT_BOUNDS } from '../../support/program.js';
 import { converse } from '../../support/http/conversation.js';
@@ -16,7 +14,6 @@ import { testWorld } from '../../support/world.js';
 
 const PROJECT = 'Zanzibar film club';
 const PLAN = 'plan-of-zanzibar';
-const UNLIMITED = 2_000_000_000;
 
 /** Requests that are sent so many times each with a valid key, and the operation and the status that they count under. */
 const REQUESTS: readonly (readonly [
@@ -60,10 +57,8 @@ describe('the metrics of requests', () => {
   before(async () => {
     const { db } = world;
     await addTitles(db, 3);
-    const limits = { requestsPerMinute: UNLIMITED, requestsPerDay: UNLIMITED };
-    await setPlan(db, PLAN, { name: PLAN, ...limits, commercialUse: true });
-    ({ id: developerId } = await createDeveloper(db, { projectName: PROJECT, attributionRequired: false }));
-    ({ key } = await createKey(db, { developerId, planId: PLAN }));
+    developerId = await world.newDeveloper(PROJECT);
+    ({ key } = await world.newKey({ developerId, planId: await newPlan(db, PLAN) }));
     service = await startService();
   });
 
@@ -129,8 +124,7 @@ describe('the metrics of requests', () => {
       assert.equal(await statusOf('/api/v1/me', unknown), status);
       count('none', status);
     }
-    await setPlan(world.db, 'tight', { name: 'Tight', requestsPerMinute: 1, requestsPerDay: 5, commercialUse: false });
-    const tight = await createKey(world.db, { developerId, planId: 'tight' });
+    const tight = await world.newKey({ developerId, planId: await newPlan(world.db, 'tight', 1, 5) });
     for (const status of [200, 429, 429]) {
       assert.equal(await statusOf('/api/v1/me', { headers: { authorization: `Bearer ${tight.key}` } }), status);
       count(status === 200 ? 'getMe' : 'none', status);

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { connectTo } from '../../support/database.js';
-import { newPlan } from '../../support/deployments/deployment.js';
+import { newPlan } from '../../support/keys/new-key.js';
 import { eventually } from '../../support/eventually.js';
 import { startPostgres, type TestPostgres } from '../../support/postgres.js';
 import { PRODUCT_BOUNDS, startServer, type ServerProcess } from '../../support/program.js';
@@ -14,7 +14,7 @@ import type { History } from './history.js';
 /** A plan that no key uses up, and one that is used up every minute. */
 export const UNLIMITED = 'unlimited';
 export const LIMITED = 'limited';
-const PER_MINUTE = { [UNLIMITED]: 2_000_000_000, [LIMITED]: 30 };
+const LIMITED_PER_MINUTE = 30;
 
 /** Titles of the catalogue in the beginning. */
 export const TITLES = titleIds(300);
@@ -52,10 +52,9 @@ export class Deployment {
     const ports = [await freePort(), await freePort(), await freePort()] as const;
     const deployment = new Deployment(postgres, redis, toPostgres, toRedis, history, ports);
     await addTitles(deployment.db, TITLES.length);
-    for (const [plan, perMinute] of Object.entries(PER_MINUTE)) {
-      await newPlan(deployment.db, plan, perMinute, PER_MINUTE[UNLIMITED]);
-    }
-    history.note({ kind: 'plan', plan: LIMITED, perMinute: PER_MINUTE[LIMITED] });
+    await newPlan(deployment.db, UNLIMITED);
+    await newPlan(deployment.db, LIMITED, LIMITED_PER_MINUTE);
+    history.note({ kind: 'plan', plan: LIMITED, perMinute: LIMITED_PER_MINUTE });
     await Promise.all([deployment.#startServer('one'), deployment.#startServer('two')]);
     deployment.#balancer = await startBalancer(program, await guideConfiguration(deployment.#ports));
     for (const name of ['one', 'two'] as const) await deployment.#untilBalanced(name);

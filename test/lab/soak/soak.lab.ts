@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { SEED } from '../../support/catalog/chance.js';
 import { ROOT } from '../../support/guides.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram, HAPROXY } from '../../support/programs/system-program.js';
@@ -19,10 +20,9 @@ const CHECKS = [keysCheck, mirrorsCheck, limitsCheck, healingCheck, flatCheck];
 
 const FOLDER = fileURLToPath(new URL('.cache/soak', ROOT));
 
-/** The length of the run in minutes, calls a second, and what decides the order of the faults. */
+/** The length of the run in minutes, and calls a second. SEED decides the order of the faults. */
 const MINUTES = Number(process.env.MINUTES ?? 5);
 const RATE = Number(process.env.RATE ?? 60);
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /** The longest time from one fault to the next, in seconds. A short run does every fault once as well. */
 const FAULT_SECONDS = 120;

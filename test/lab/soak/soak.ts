@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { readCatalogue } from '../../feed-model/model/mirror.js';
-import { sample } from '../../feed-model/model/plan.js';
+import { sample } from '../../support/catalog/chance.js';
 import { settingsPages, PAGES } from '../../pages/pages.js';
 import { eventually } from '../../support/eventually.js';
 import { signIn } from '../../support/http/visitor.js';

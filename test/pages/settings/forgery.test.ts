@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { LEAKED_KEY_PATH } from '../../../src/http/leaked-keys/leaked-keys.js';
-import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, Visitor } from '../../support/http/visitor.js';
 import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 import { FORMS, PAGES } from '../pages.js';
@@ -16,7 +17,7 @@ describe('forms of the service and of another site', () => {
 
   before(async () => {
     service = await startService();
-    visitor = await signIn(service, await newDeveloper(service));
+    visitor = await signIn(service, await newDeveloper(service.db));
   });
 
   after(() => service.stop());
@@ -76,7 +77,7 @@ describe('forms of the service and of another site', () => {
 
   it('every form is answered with the address of a page that takes its place in the history of a browser', async () => {
     for (const path of FORMS) {
-      const sender = await signIn(service, await newDeveloper(service));
+      const sender = await signIn(service, await newDeveloper(service.db));
       const { status, headers, text: answer } = await sender.post(path);
       // Other pages are redirected to, and only the script requests what is no page.
       if (status === 303 || !String(headers['content-type']).startsWith('text/html')) continue;

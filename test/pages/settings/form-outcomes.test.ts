@@ -3,7 +3,8 @@ import type { Knex } from 'knex';
 import { listKeys } from '../../../src/keys/keys.js';
 import { PAGE_LIMITS } from '../../../src/pages/site.js';
 import { eventually } from '../../support/eventually.js';
-import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, type Visitor } from '../../support/http/visitor.js';
 import { holdCommits } from '../../support/postgres/held-commits.js';
 import { send, type Reply } from '../../support/request.js';
 import { testWorld } from '../../support/world.js';
@@ -30,7 +31,7 @@ describe('a form that fails, and pages that wait', () => {
   let visitor: Visitor;
 
   beforeEach(async () => {
-    developerId = await newDeveloper(world.service);
+    developerId = await newDeveloper(world.service.db);
     visitor = await signIn(world.service, developerId);
   });
 

@@ -10,7 +10,8 @@ import { MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY, type RefusalReason } from '../../../
 import { createKey, listKeys, type CreatedKey, type KeyDetails } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
-import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, Visitor } from '../../support/http/visitor.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
@@ -139,7 +140,7 @@ describe('the pages of keys', () => {
   after(() => service.stop());
 
   beforeEach(async () => {
-    developerId = await newDeveloper(service);
+    developerId = await newDeveloper(service.db);
     visitor = await signIn(service, developerId);
   });
 

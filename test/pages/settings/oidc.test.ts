@@ -4,7 +4,8 @@ import { listDevelopers } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
 import { MICROS_PER_SECOND, systemClock } from '../../../src/platform/time/micros.js';
 import { eventually } from '../../support/eventually.js';
-import { newDeveloper, Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { Visitor } from '../../support/http/visitor.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
 import type { TestService } from '../../support/service.js';
 import { CALLBACK, from, Person, startWithProvider } from './oidc-service.js';
@@ -16,7 +17,7 @@ describe('signing in by OpenID Connect', () => {
 
   before(async () => {
     ({ service, provider } = await startWithProvider('off'));
-    developerId = await newDeveloper(service);
+    developerId = await newDeveloper(service.db);
     await linkIdentity(service.db, developerId, { issuer: provider.issuer, subject: 'ann' });
   });
 
@@ -42,7 +43,7 @@ describe('signing in by OpenID Connect', () => {
     await ann.here.get('/settings/sessions');
     const reply = await ann.signIn();
     assert.deepEqual([reply.status, reply.headers.location], [303, '/settings/sessions']);
-    assert.ok((await ann.here.get('/settings')).text.includes('Film club'));
+    assert.ok((await ann.here.get('/settings')).text.includes('Test project'));
     assert.equal(ann.here.cookies.has('catalog-oidc'), false);
   });
 

@@ -4,7 +4,8 @@ import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { expireIn } from '../../support/keys/expiry.js';
-import { newDeveloper, signIn } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';
 
 const DAY_MS = 86_400_000;
@@ -15,7 +16,7 @@ describe('the overview of the settings', () => {
 
   before(async () => (service = await startService()));
   after(() => service.stop());
-  beforeEach(async () => (developerId = await newDeveloper(service)));
+  beforeEach(async () => (developerId = await newDeveloper(service.db)));
 
   /** The text of the overview, without tags and with single spaces. */
   async function overview(): Promise<{ html: string; text: string; warnings: string[] }> {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { listEvents } from '../../../src/events/events.js';
 import { Authenticator, type Deviation, type Options } from '../../support/http/authenticator.js';
-import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, Visitor } from '../../support/http/visitor.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 
@@ -20,7 +21,7 @@ describe('passkeys', () => {
   after(() => service.stop());
 
   beforeEach(async () => {
-    developerId = await newDeveloper(service);
+    developerId = await newDeveloper(service.db);
     visitor = await signIn(service, developerId, elsewhere());
     authenticator = new Authenticator(service.url);
   });
@@ -108,8 +109,8 @@ describe('passkeys', () => {
         rp: { name: 'Catalog Lookup Service', id: 'localhost' },
         user: {
           id: Buffer.from(`catalog-developer-${developerId}`).toString('base64url'),
-          name: 'Film club',
-          displayName: 'Film club',
+          name: 'Test project',
+          displayName: 'Test project',
         },
         pubKeyCredParams: [-8, -7, -257].map((alg) => ({ alg, type: 'public-key' })),
         timeout: 300_000,
@@ -210,7 +211,7 @@ describe('passkeys', () => {
 
   it('a passkey belongs to one developer, who alone can remove it', async () => {
     await add();
-    const other = await signIn(service, await newDeveloper(service, 'Book club'), elsewhere());
+    const other = await signIn(service, await newDeveloper(service.db, 'Book club'), elsewhere());
     const copy = authenticator.create(await options(other, NEW));
     const { status, text } = await other.post(NEW, { credential: copy, name: 'Copy' });
     assert.deepEqual([status, text.includes('This passkey was added before.')], [409, true]);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { suspendDeveloper } from '../../../src/developers/developers.js';
-import { newDeveloper, signIn, Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, Visitor } from '../../support/http/visitor.js';
 import { send } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 
@@ -18,7 +19,7 @@ describe('sign-in links and sessions', () => {
 
   before(async () => {
     service = await startService({ trustedProxies: 1 });
-    developerId = await newDeveloper(service);
+    developerId = await newDeveloper(service.db);
   });
 
   after(() => service.stop());
@@ -86,13 +87,13 @@ describe('sign-in links and sessions', () => {
   });
 
   it('a sign-in starts a new session, and ends the one that the browser had before', async () => {
-    const attacker = await signIn(service, await newDeveloper(service, 'Attacker'));
+    const attacker = await signIn(service, await newDeveloper(service.db, 'Attacker'));
     for (const planted of [attacker.cookies.get(SESSION) ?? assert.fail(), 'a'.repeat(64)]) {
       const victim = visit();
       victim.cookies.set(SESSION, planted);
       await signIn(service, developerId, victim);
       assert.notEqual(victim.cookies.get(SESSION), planted);
-      assert.ok((await victim.get('/settings')).text.includes('Film club'));
+      assert.ok((await victim.get('/settings')).text.includes('Test project'));
     }
     assert.equal((await attacker.get('/settings')).status, 303);
   });
@@ -193,7 +194,7 @@ describe('sign-in links and sessions', () => {
   });
 
   it('a suspended developer signs in, reads the settings and ends all sessions', async () => {
-    const id = await newDeveloper(service);
+    const id = await newDeveloper(service.db);
     await suspendDeveloper(service.db, id);
     const visitors = [await signIn(service, id), await signIn(service, id)] as const;
     assert.ok((await visitors[0].get('/settings')).text.includes('Your account is suspended.'));
@@ -203,11 +204,11 @@ describe('sign-in links and sessions', () => {
   });
 
   it('ending all other sessions leaves this one, voids unused links, and is offered only where there are others', async () => {
-    const id = await newDeveloper(service);
+    const id = await newDeveloper(service.db);
     const here = await signIn(service, id);
     const sessions = async (): Promise<string> => (await here.get('/settings/sessions')).text;
     assert.ok(!(await sessions()).includes('End all other sessions'));
-    const [there, stranger] = [await signIn(service, id), await signIn(service, await newDeveloper(service))];
+    const [there, stranger] = [await signIn(service, id), await signIn(service, await newDeveloper(service.db))];
     const unused = await createSignInLink(service.db, id);
     assert.ok((await sessions()).includes('End all other sessions'));
     const { headers } = await here.post('/settings/sessions/end-others');
@@ -219,10 +220,10 @@ describe('sign-in links and sessions', () => {
   });
 
   it('the sessions page lists the sessions of the developer alone, with names as text and the way of each sign-in', async () => {
-    const id = await newDeveloper(service, `Club ${ATTACK}`);
+    const id = await newDeveloper(service.db, `Club ${ATTACK}`);
     await signIn(service, id, visit({ 'user-agent': ATTACK }));
     const here = await signIn(service, id, visit({ 'user-agent': 'Laptop/3' }));
-    await signIn(service, await newDeveloper(service), visit({ 'user-agent': 'Stranger/4' }));
+    await signIn(service, await newDeveloper(service.db), visit({ 'user-agent': 'Stranger/4' }));
     const { text } = await here.get('/settings/sessions');
     assert.equal((await listed(here)).length, 2);
     assert.match(text, /Laptop\/3[^/]*This browser/);
@@ -232,7 +233,7 @@ describe('sign-in links and sessions', () => {
 
   it('ending one session ends it from its next request on, and no session of another developer', async () => {
     const [there, here] = [await signIn(service, developerId), await signIn(service, developerId)];
-    const other = await signIn(service, await newDeveloper(service));
+    const other = await signIn(service, await newDeveloper(service.db));
     const [theirs = ''] = await listed(other);
     const [, previous = ''] = await listed(here);
     for (const [session, status] of [

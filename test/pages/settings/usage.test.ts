@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { scaleLines } from '../../../src/pages/parts/usage/chart.js';
-import { newDeveloper, signIn, type Visitor } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
+import { signIn, type Visitor } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';
 
 const ATTACK = '<script>alert("x")</script>';
@@ -16,7 +17,7 @@ describe('the usage page', () => {
 
   before(async () => {
     service = await startService();
-    developerId = await newDeveloper(service);
+    developerId = await newDeveloper(service.db);
     visitor = await signIn(service, developerId);
     key = await createKey(service.db, { developerId, planId: 'free', label: 'production' });
     odd = await createKey(service.db, { developerId, planId: 'pro', label: `=1+1,"${ATTACK}` });
@@ -166,7 +167,7 @@ describe('the usage page', () => {
   });
 
   it('nothing of another developer is shown for any key', async () => {
-    const stranger = await signIn(service, await newDeveloper(service, 'Stranger'));
+    const stranger = await signIn(service, await newDeveloper(service.db, 'Stranger'));
     for (const path of ['/settings/usage', '/settings/usage.csv']) {
       const { text } = await stranger.get(`${path}?key=${key.prefix}`);
       assert.ok(!text.includes(key.prefix) && !text.includes('1234') && !text.includes('1,234'), path);

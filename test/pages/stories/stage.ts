@@ -1,4 +1,4 @@
-import { newDeveloper } from '../../support/http/visitor.js';
+import { newDeveloper } from '../../support/keys/new-key.js';
 import { startBrowser, type TestBrowser, type View, type WatchedPage } from '../../support/programs/browser.js';
 import type { IdentityProvider } from '../../support/programs/identity-provider.js';
 import { skipWithout } from '../../support/programs/skip.js';
@@ -45,7 +45,7 @@ export function openStage(): Stage {
     await open?.provider.stop();
   });
 
-  beforeEach(async () => (developerId = await newDeveloper(stage.service)));
+  beforeEach(async () => (developerId = await newDeveloper(stage.service.db)));
 
   afterEach(async function () {
     for (const watched of own.splice(0)) await watched.close();

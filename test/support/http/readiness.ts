@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict';
-import { OUTAGES, type Dependency } from '../../../src/platform/telemetry/health.js';
+import type { Dependency } from '../../../src/platform/telemetry/health.js';
 import type { ServerProcess } from '../program.js';
 import { assertProblem } from '../problem.js';
 import { send } from '../request.js';
+
+/** What `/readyz` says about each dependency that is lost. */
+const DETAILS: Readonly<Record<Dependency, string>> = {
+  database: 'Requests that need the database are answered with 503.',
+  replica: 'The read replica is down; reads go to the primary.',
+  redis: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
+  announcements: 'Change notifications are down; each request looks its key up in the database.',
+};
 
 /** What a server has logged to be lost and back, in order. */
 export function stateChanges({ output }: ServerProcess): string[] {
@@ -16,13 +24,13 @@ export async function assertReadiness(
   lost: readonly Dependency[],
 ): Promise<void> {
   const reply = await send(url, '/readyz');
-  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: OUTAGES[dependency].consequence }));
+  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: DETAILS[dependency] }));
   const checks = Object.fromEntries(
     dependencies.map((dependency) => [dependency, lost.includes(dependency) ? 'lost' : 'up']),
   );
   if (lost.includes('database')) {
     assertProblem(reply, 'service_unavailable', {
-      detail: lost.map((dependency) => OUTAGES[dependency].consequence).join(' '),
+      detail: lost.map((dependency) => DETAILS[dependency]).join(' '),
       members: { reasons, checks },
       headers: { 'retry-after': '2' },
     });

@@ -1,5 +1,4 @@
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
-import { createDeveloper } from '../../../src/developers/developers.js';
 import { send, type Reply } from '../request.js';
 import type { TestService } from '../service.js';
 
@@ -45,11 +44,6 @@ export class Visitor {
     }
     return reply;
   }
-}
-
-/** Registers a developer. @returns its id */
-export async function newDeveloper({ db }: TestService, projectName = 'Film club'): Promise<number> {
-  return (await createDeveloper(db, { projectName, attributionRequired: false })).id;
 }
 
 /** Signs a developer in by a link. @returns the browser that is signed in */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createKey } from '../../../../src/keys/keys.js';
-import { newKey } from '../../../support/deployments/deployment.js';
+import { newKey } from '../../../support/keys/new-key.js';
 import { runCommand } from '../../../support/programs/command.js';
 import { LIMITED, UNLIMITED, type Deployment } from '../deployment.js';
 import type { DeveloperChange, History, KeyChange, Outcome } from '../history.js';
@@ -56,7 +56,7 @@ export class Keyring {
 
   /** Creates a developer with a key that nobody changes. */
   async newKey(plan = UNLIMITED): Promise<KnownKey> {
-    const { key, prefix, developerId } = await newKey(this.deployment.db, plan);
+    const { key, prefix, developerId } = await newKey(this.deployment.db, { planId: plan });
     return { key, prefix, developer: developerId, plan };
   }
 

@@ -1,8 +1,4 @@
 import { Agent } from 'node:http';
-import type { Knex } from 'knex';
-import { createDeveloper } from '../../../src/developers/developers.js';
-import { createKey, type CreatedKey } from '../../../src/keys/keys.js';
-import { setPlan } from '../../../src/limits/plans.js';
 import { send } from '../request.js';
 
 /** What tests look at in an answer. */
@@ -14,23 +10,6 @@ export interface Answer {
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_000, maxFreeSockets: 1_000 });
-
-/** Makes a developer, and a key on a plan. */
-export async function newKey(db: Knex, planId = 'unlimited'): Promise<CreatedKey> {
-  const { id } = await createDeveloper(db, { projectName: 'P', attributionRequired: false });
-  return createKey(db, { developerId: id, planId });
-}
-
-/** Makes a plan of its own. */
-export async function newPlan(
-  db: Knex,
-  id: string,
-  requestsPerMinute: number,
-  requestsPerDay: number,
-): Promise<string> {
-  await setPlan(db, id, { name: 'Plan', requestsPerMinute, requestsPerDay, commercialUse: false });
-  return id;
-}
 
 /**
  * Asks for `/me` with a key, on one of many kept connections.
