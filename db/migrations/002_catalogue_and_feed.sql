@@ -75,6 +75,10 @@ create function public.catalog_take_writer_lock() returns trigger language plpgs
 set search_path = pg_catalog, pg_temp as $$
 begin
   perform pg_advisory_xact_lock(x'66656564'::integer, 1);
+  -- Mirrors may have an entry as soon as it is committed, so no crash may undo the commit. Any role may turn this off.
+  if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   return null;
 end
 $$;
@@ -91,12 +95,14 @@ create trigger a_take_writer_lock before insert or update or delete or truncate 
 -- A stamp is therefore later than every earlier one, and later than the moment at which its statement got the lock,
 -- even if the time of day stands still or steps back. Doing this for each row would double the cost of a row. The
 -- function runs as its owner, so a role that may write titles needs no right to set the clock.
+--
+-- The sequence moves to a number that ends in 0, which is no stamp: the trigger below tells it from one that was drawn.
 create function public.titles_follow_clock() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 declare
   clock bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 begin
-  perform setval('public.titles_last_stamp', greatest(clock, last_value)) from public.titles_last_stamp;
+  perform setval('public.titles_last_stamp', (greatest(clock, last_value) + 9) / 10 * 10) from public.titles_last_stamp;
   return null;
 end
 $$;
@@ -117,12 +123,14 @@ begin
 end
 $$;
 
--- Usually the defaults have set the stamp already, which is faster than calling a function for each row; any other
--- value is replaced. The expression is inline because a function would be parsed and planned anew for each statement.
+-- Usually the defaults have drawn the stamp already, which is faster than calling a function for each row; any other
+-- value is replaced, that of the sequence at the start of the statement too. The expression is inline because a
+-- function would be parsed and planned anew for each statement.
 create trigger stamp_inserted before insert on public.titles
   for each row
   when (
-    new.updated_at is distinct from
+    currval('public.titles_last_stamp') % 10 = 0
+    or new.updated_at is distinct from
       timestamptz 'epoch' + currval('public.titles_last_stamp') * interval '1 microsecond'
     or new.created_at is distinct from new.updated_at
   )

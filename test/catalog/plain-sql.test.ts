@@ -5,12 +5,52 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { readCatalogCounts, verifyCounts } from '../../src/catalog/counts.js';
 import { readGuide } from '../support/guides.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
+import { databaseClock, stampOf } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 /** The SQL that the guide shows. */
 async function sqlOfGuide(): Promise<string[]> {
   return [...(await readGuide('writing-in-sql')).matchAll(/```sql\n([\s\S]+?)```/g)].map(([, sql = '']) => sql);
 }
+
+/**
+ * What the guide says that a writer can still do, by its SQL: how the writer gets there, and who waits until its session
+ * ends.
+ */
+const LEFT_TO_WRITERS: Readonly<Record<string, { first?: string; delays?: 'writers' | 'everybody'; last?: string }>> = {
+  'select pg_advisory_lock(1717921124, 1)': { delays: 'writers' },
+  'begin; update titles set has_bundles = true': { delays: 'writers' },
+  "prepare transaction 'forgotten'": {
+    first: 'begin; update titles set has_bundles = true',
+    delays: 'writers',
+    last: "rollback prepared 'forgotten'",
+  },
+  'select from titles for update': { first: 'begin', delays: 'writers' },
+  'lock table titles': { first: 'begin', delays: 'everybody' },
+  'notify catalog_callers': {},
+  'listen anything; begin': {},
+  "select nextval('titles_last_stamp')": {},
+  'set local synchronous_commit = off': { first: 'begin; update titles set has_bundles = true', delays: 'writers' },
+};
+
+/** Settings that any role may change, and that change how PostgreSQL reads, compares, writes or commits. */
+const SETTINGS_OF_WRITERS = {
+  search_path: '',
+  timezone: 'Pacific/Kiritimati',
+  datestyle: 'SQL, DMY',
+  intervalstyle: 'sql_standard',
+  standard_conforming_strings: 'off',
+  array_nulls: 'off',
+  transform_null_equals: 'on',
+  bytea_output: 'escape',
+  extra_float_digits: '-15',
+  default_transaction_isolation: 'repeatable read',
+  default_transaction_deferrable: 'on',
+  synchronous_commit: 'off',
+  plan_cache_mode: 'force_custom_plan',
+  row_security: 'off',
+};
 
 /** The program has its own connection, plain SQL, and the role that the guide creates. */
 describe('a program that writes in SQL', () => {
@@ -162,6 +202,51 @@ describe('a program that writes in SQL', () => {
       [rows[0]?.last],
     );
     assert.deepEqual(stamps, [{ later: true }]);
+  });
+
+  it('a writer can delay others in the ways that the guide lists, and the feed stays complete and in order', async () => {
+    const [, section = assert.fail()] = (await readGuide('writing-in-sql')).split('\n## What a writer can still do\n');
+    const listed = [...section.matchAll(/^\|[^|]+\|[^|]+: `([^|]+?)` +\|/gm)].map(([, sql = '']) => sql);
+    assert.deepEqual(listed, Object.keys(LEFT_TO_WRITERS));
+    for (const [sql, { first = '', delays, last }] of Object.entries(LEFT_TO_WRITERS)) {
+      const holder = await connect();
+      for (const statement of `${first};${sql}`.split(';')) await holder.query(statement);
+      const written = writer.query("update titles set title = title || '.' where svc_id = 'golem-1920'");
+      if (delays !== undefined) await untilWaiting(`a writer waits: ${sql}`, world.db);
+      const reading = world.db.transaction(async (reader) => {
+        await reader.raw("set local lock_timeout = '1ms'");
+        await reader('titles').first();
+      });
+      if (delays === 'everybody') await assert.rejects(reading, { code: '55P03' });
+      else await reading;
+      if (last !== undefined) await holder.query(last);
+      await holder.end();
+      await written;
+      assert.equal((await ids()).at(-1), 'golem-1920', sql);
+    }
+  });
+
+  it('a writer changes neither stamps, counts nor commits by the settings of its session', async () => {
+    const session = await connect();
+    for (const [name, value] of Object.entries(SETTINGS_OF_WRITERS)) {
+      await session.query('select pg_catalog.set_config($1, $2, false)', [name, value]);
+    }
+    const before = await databaseClock(world.db);
+    await session.query('begin; set constraints all immediate');
+    for (const title of ['A', 'B', 'C']) {
+      await session.query(
+        `insert into public.titles (svc_id, media_type, title) values ('set-${title}', 'movie', '${title}')`,
+      );
+      await session.query("insert into public.people (svc_id, name) values ($1, 'P')", [`set-${title}`]);
+    }
+    await session.query("update public.titles set available_in_library = true where svc_id = 'set-A'");
+    const { rows } = await session.query('show synchronous_commit');
+    assert.deepEqual(rows, [{ synchronous_commit: 'on' }]);
+    await session.query('commit');
+    await session.end();
+    assert.deepEqual((await ids()).slice(-3), ['set-B', 'set-C', 'set-A']);
+    const [first, last] = [await stampOf(world.db, 'set-B'), await stampOf(world.db, 'set-A')];
+    assert.ok(before < first && last < (await databaseClock(world.db)) + 1_000n);
   });
 
   it('a writer leaves all counts right', async () => {

@@ -54,6 +54,25 @@ describe('the stamps of the feed', () => {
     assert.equal(await db('titles').whereRaw('created_at > updated_at').first(), undefined);
   });
 
+  it('stamps are later than every earlier one, also where a statement supplies the last number that was drawn', async () => {
+    const last = "timestamptz 'epoch' + currval('titles_last_stamp') * interval '1 microsecond'";
+    // Ahead of the clock, so that the statement begins with the number that was drawn last.
+    for (const drawn of [0n, 3n]) {
+      const ahead = (await wholeClock()) + HOUR + drawn;
+      await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
+      await db.raw(
+        `insert into titles (svc_id, media_type, title, created_at) values ('own-${drawn}', 'movie', 'T', ${last})`,
+      );
+      const stamp = await stampOf(db, `own-${drawn}`);
+      assert.ok(stamp > ahead && stamp % 10n !== 0n, `${stamp} after ${ahead}`);
+    }
+    await assert.rejects(
+      db.raw(`insert into titles (svc_id, media_type, title, created_at)
+              values ('first', 'movie', 'T', default), ('second', 'movie', 'T', ${last})`),
+      { constraint: 'titles_updated_at_unique' },
+    );
+  });
+
   it('stamps are later for a writer that waits than for the writer before it', async () => {
     const first = await db.transaction();
     const second = await db.transaction();
@@ -104,16 +123,16 @@ describe('the stamps of the feed', () => {
     const gone = await stampOf(rolledBack, 'gone');
     await rolledBack.rollback();
     await insertTitle(db, 'kept');
-    assert.deepEqual([gone, await stampOf(db, 'kept')], [ahead + 1n, ahead + 2n]);
+    assert.deepEqual([gone, await stampOf(db, 'kept')], [ahead + 1n, ahead + 11n]);
   });
 
-  it('stamps increase by a microsecond while the clock is behind the last stamp', async () => {
+  it('stamps increase by a few microseconds while the clock is behind the last stamp', async () => {
     const ahead = (await wholeClock()) + 2n * HOUR;
     await db.raw("select setval('titles_last_stamp', ?)", [String(ahead)]);
     await addTitles(db, 3);
     await db('titles').where({ svc_id: 'title-0001' }).update({ title: 'New' });
-    assert.deepEqual(await stamps(), [ahead + 2n, ahead + 3n, ahead + 4n].map(toRfc3339));
-    assert.equal(await stampOf(db, 'title-0001'), ahead + 4n);
+    assert.deepEqual(await stamps(), [ahead + 2n, ahead + 3n, ahead + 11n].map(toRfc3339));
+    assert.equal(await stampOf(db, 'title-0001'), ahead + 11n);
   });
 
   it('stamps follow the clock once it is past the last stamp', async () => {

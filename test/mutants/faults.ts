@@ -82,6 +82,10 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'A mirror that follows /changes never misses an entry and never loops': [
     { fault: 'writers do not take turns', of: 'catalog_take_writer_lock',
       swap: ["perform pg_advisory_xact_lock(x'66656564'::integer, 1);", ''], suites: ['catalog/stamps', 'catalog/plain-sql'] },
+    { fault: 'a crash undoes entries that mirrors have', of: 'catalog_take_writer_lock',
+      swap: ["set_config('synchronous_commit', 'on', true)", "set_config('synchronous_commit', 'off', true)"], suites: ['catalog/plain-sql'] },
+    { fault: 'a writer chooses a stamp', of: 'titles_follow_clock',
+      swap: ['(greatest(clock, last_value) + 9) / 10 * 10', 'greatest(clock, last_value)'], suites: ['catalog/stamps'] },
     { fault: 'stamps step back with the clock', of: 'titles_follow_clock',
       swap: ['greatest(clock, last_value)', 'clock'], suites: ['catalog/stamps', 'feed-model/mirrors'] },
     { fault: 'rows of one statement share a stamp', of: 'titles_stamp_updated',

@@ -57,6 +57,8 @@ const SETTINGS = {
   full_page_writes: 'off',
   // It would start a process for each of the databases in turn.
   autovacuum: 'off',
+  // By default nobody may prepare transactions.
+  max_prepared_transactions: '2',
 };
 /** Where the folder lies in memory, the log of changes must not fill it. */
 const SETTINGS_IN_MEMORY = { max_wal_size: '128MB' };
