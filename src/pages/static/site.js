@@ -17,7 +17,7 @@ const NEAR_LINE_PX = 8;
 /** Browsers round the height of a page and how far it is scrolled, in CSS pixels. */
 const ROUNDING_PX = 2;
 
-/** The names of the statuses in the contract and of common proxies, which HTTP/2 does not send. */
+/** The names of the statuses that a call from the page may get, also from a proxy. HTTP/2 does not send them. */
 const STATUS_NAMES = {
   200: 'OK',
   304: 'Not Modified',
@@ -25,10 +25,6 @@ const STATUS_NAMES = {
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
-  405: 'Method Not Allowed',
-  408: 'Request Timeout',
-  413: 'Content Too Large',
-  415: 'Unsupported Media Type',
   429: 'Too Many Requests',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
@@ -40,9 +36,11 @@ const STATUS_NAMES = {
 /** @returns every element that a selector matches, within another or in the page */
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-/** @returns a new element with a text */
-function element(name, text, properties = {}) {
-  return Object.assign(document.createElement(name), { textContent: text }, properties);
+/** @returns a new element with its content: texts and other elements */
+function element(name, className, ...content) {
+  const made = Object.assign(document.createElement(name), { className });
+  made.append(...content);
+  return made;
 }
 
 /** Makes a button copy a text, which is made when it is pressed; nothing if it is undefined. */
@@ -59,11 +57,6 @@ function copyBy(button, read) {
     }
     setTimeout(() => button.replaceChildren(...content), COPIED_MS);
   });
-}
-
-/** Makes a button copy the code of its block. */
-function enableCopying(button) {
-  copyBy(button, () => button.closest('figure').querySelector('code').textContent);
 }
 
 /** @returns what a browser has stored; null for nothing, or where it stores nothing for this site */
@@ -260,7 +253,7 @@ function enableTrying(form) {
     call = current;
     const timer = setTimeout(() => current.abort('late'), CALL_TIMEOUT_MS);
     answer.hidden = true;
-    status.replaceChildren(element('p', 'Waiting for the response…', { className: 'muted' }));
+    status.replaceChildren(element('p', 'muted', 'Waiting for the response…'));
     const from = performance.now();
     try {
       const response = await fetch(url, {
@@ -273,8 +266,7 @@ function enableTrying(form) {
       const body = await response.text();
       if (call === current) showAnswer(status, answer, response, body, performance.now() - from);
     } catch {
-      if (call === current)
-        status.replaceChildren(element('p', describeFailure(current.signal), { className: 'notice tone-danger' }));
+      if (call === current) status.replaceChildren(element('p', 'notice tone-danger', describeFailure(current.signal)));
     } finally {
       clearTimeout(timer);
     }
@@ -293,28 +285,18 @@ function showAnswer(status, answer, response, text, ms) {
   const bytes = new Blob([text]).size;
   const size = bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(1)} kB`;
   const name = STATUS_NAMES[code] ?? response.statusText;
-  const line = element('p', '', { className: 'cluster' });
-  line.append(
-    element('span', `${code} ${name}`.trim(), { className: `badge tone-${ok || code === 304 ? 'ok' : 'danger'}` }),
-    element('span', `${Math.round(ms)} ms`),
-    element('span', size),
-  );
-  status.replaceChildren(line);
+  const tone = ok || code === 304 ? 'ok' : 'danger';
+  const badge = element('span', `badge tone-${tone}`, `${code} ${name}`.trim());
+  const facts = [`${Math.round(ms)} ms`, size].map((fact) => element('span', '', fact));
+  status.replaceChildren(element('p', 'cluster', badge, ...facts));
   const isJson = /\bjson\b/.test(headers.get('Content-Type') ?? '');
   const value = isJson ? parseJson(text) : undefined;
   if (!ok && value?.detail !== undefined) {
-    const problem = element('p', '', { className: 'notice tone-danger' });
-    problem.append(element('strong', `${value.title}. `), value.detail);
-    status.append(problem);
-  }
-  if (!ok && code !== 304 && value === undefined) {
-    const origin = 'This response came from a proxy, not from the API.';
-    status.append(element('p', origin, { className: 'notice tone-danger' }));
-  }
-  if (code === 304) {
-    status.append(
-      element('p', 'Unchanged since the response with this ETag, so there is no body.', { className: 'muted' }),
-    );
+    status.append(element('p', 'notice tone-danger', element('strong', '', `${value.title}. `), value.detail));
+  } else if (code === 304) {
+    status.append(element('p', 'muted', 'Unchanged since the response with this ETag, so there is no body.'));
+  } else if (!ok && value === undefined) {
+    status.append(element('p', 'notice tone-danger', 'This response came from a proxy, not from the API.'));
   }
   const body = answer.querySelector('code');
   body.replaceChildren(...(value === undefined ? [text] : highlightJson(JSON.stringify(value, undefined, 2))));
@@ -323,7 +305,7 @@ function showAnswer(status, answer, response, text, ms) {
   answer.querySelector('[data-try-count]').textContent = `Response headers (${fields.length})`;
   answer
     .querySelector('dl')
-    .replaceChildren(...fields.flatMap(([field, content]) => [element('dt', field), element('dd', content)]));
+    .replaceChildren(...fields.flatMap(([field, content]) => [element('dt', '', field), element('dd', '', content)]));
   answer.hidden = false;
 }
 
@@ -344,17 +326,13 @@ function highlightJson(text) {
   for (const match of text.matchAll(tokens)) {
     const [token, string, colon] = match;
     const kind = colon ? 't' : string ? 's' : /^[a-z]/.test(token) ? 'k' : 'n';
-    nodes.push(text.slice(end, match.index), element('span', token, { className: kind }));
+    nodes.push(text.slice(end, match.index), element('span', kind, token));
     end = match.index + token.length;
   }
   return [...nodes, text.slice(end)];
 }
 
-/**
- * Sends a form once: after a double click, the browser would show the response to the second one, which has no key.
- *
- * @param {HTMLFormElement} form
- */
+/** Sends a form once: after a double click, the browser would show the response to the second one, which has no key. */
 function sendOnce(form) {
   let isSent = false;
   form.addEventListener('submit', (event) => {
@@ -365,12 +343,7 @@ function sendOnce(form) {
   addEventListener('pageshow', () => (isSent = false));
 }
 
-/**
- * Makes a form open the browser's dialog for passkeys, and sends what the dialog returns. The service gets it as a form, so
- * its answer is a page.
- *
- * @param {HTMLFormElement} form
- */
+/** Makes a form open the browser's dialog for passkeys, and sends what it returns as a form, whose answer is a page. */
 function enablePasskey(form) {
   const isNew = form.dataset.passkey === 'create';
   const button = form.querySelector('[type="submit"]');
@@ -411,7 +384,8 @@ function replaceAnswer({ dataset: { address } }) {
 
 // Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) {
-  all('[data-copy]').forEach(enableCopying);
+  for (const button of all('[data-copy]'))
+    copyBy(button, () => button.closest('figure').querySelector('code').textContent);
   all('.anchor').forEach(enableLinkCopying);
 } else {
   all('[data-copy]').forEach((button) => (button.hidden = true));
