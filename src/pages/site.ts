@@ -1,16 +1,13 @@
-import Router from '@koa/router';
 import { Problem } from '../errors.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../http/request/concurrency.js';
 import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
-import type { PageContext, PageRouter, PageState } from './parts/context.js';
+import type { PageContext, PageRouter } from './parts/context.js';
 import type { PublicParts } from './public/context.js';
-import { receiveForm } from './parts/forms/form.js';
-import { setSecurityFields } from './parts/web/headers.js';
-import { IMMUTABLE } from './parts/web/static-files.js';
+import { createPageRouter, servePages } from './parts/page-server.js';
 import { addGuides } from './public/guides/guides.js';
 import { addLandingPage } from './public/landing/landing.js';
-import { errorPage, requireAnswer } from './parts/frame/error-page.js';
+import { errorPage } from './parts/frame/error-page.js';
 import { prepareSamples } from './parts/content/samples.js';
 import { addReference } from './public/reference/reference.js';
 import { addRootFiles } from './public/root-files.js';
@@ -24,11 +21,9 @@ export const PAGE_LIMITS = { running: 3, waiting: 100, perAddress: 25, perWindow
 
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
 export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_LIMITS): PageRouter {
-  const router: PageRouter = new Router<PageState>({ sensitive: true });
-  router.use(receiveForm);
-  // Before the bound on pages: an error page needs its stylesheet too.
-  for (const [path, file] of parts.site.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
-  router.use(async (_ctx, next) => {
+  const router = createPageRouter(parts.site.files);
+  // The pages with samples wait for the grammars of their languages, which may outlast the deadline on a busy machine.
+  router.get(['/', '/docs', '/settings'], async (_ctx, next) => {
     await prepareSamples();
     await next();
   });
@@ -52,39 +47,26 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
 type PageMiddleware = Parameters<PageRouter['use']>[0];
 
 /**
- * Serves the pages for people. Only a path whose first segment is that of a page enters the list above. Requests for the
- * API, probes and documents pass to the later stages. Errors are answered with a page, and so is a browser at a path that
+ * Serves the pages for people. Only a path whose first segment is that of a page enters the list above. Requests for
+ * probes and documents pass to the later stages. Errors are answered with a page, and so is a browser at a path that
  * nothing serves.
  */
 export function createSite(parts: PublicParts, limits?: ConcurrencyLimits): Middleware {
   const router = routePages(parts, limits);
-  const routes = router.routes() as unknown as Middleware;
-  const allowMethods = router.allowedMethods() as unknown as Middleware;
-  const hasPage = (path: string): boolean => router.match(path, 'GET').route;
+  const pages = servePages(router, parts.site, errorPage);
   const entrances = new Set(pathsOf(router).map(firstSegment));
 
   return async (requestContext, next) => {
-    const { isApi, path } = requestContext.state.target;
-    if (isApi) return next();
     const ctx = requestContext as PageContext;
-    // Only the path / has an empty first segment; //api does not belong to the pages.
+    const { path } = ctx.state.target;
+    // Only the path / has an empty first segment; //docs does not belong to the pages.
     const isPage = path === '/' || (!path.startsWith('//') && entrances.has(firstSegment(path)));
-    Object.assign(ctx.state, { site: parts.site, hasPage });
     try {
-      if (!isPage) {
-        await next();
-        return;
-      }
-      setSecurityFields(ctx);
-      await routes(ctx, () => allowMethods(ctx, () => Promise.resolve()));
-      if (ctx.body === undefined) requireAnswer(ctx);
+      await (isPage ? pages.answer(ctx) : next());
     } catch (error) {
       const isNotFound = error instanceof Problem && error.code === 'not_found';
       if (isNotFound ? !isBrowser(ctx) : !isPage) throw error;
-      // Content that was not read to its end would be parsed as the next request.
-      if (announcesContent(ctx) && ctx.state.form === undefined) ctx.set('Connection', 'close');
-      setSecurityFields(ctx);
-      errorPage(ctx, error);
+      pages.answerError(ctx, error);
     }
   };
 }
@@ -96,10 +78,6 @@ function pathsOf(router: PageRouter): string[] {
 
 function firstSegment(path: string): string {
   return path.split('/', 2)[1] ?? '';
-}
-
-function announcesContent({ req: { headers } }: PageContext): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /** Whether a client prefers a page to a problem document. Tools accept anything, or JSON. */

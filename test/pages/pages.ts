@@ -27,11 +27,12 @@ const operatorRouter = routeOperatorPages({
 
 /** @returns the paths of the routes of a method, with a value for each parameter */
 function pathsOf(method: 'GET' | 'POST', values: Readonly<Record<string, string>>, routes = router): string[] {
-  return routes.stack
+  const paths = routes.stack
     .filter(({ methods }) => methods.includes(method))
     .map(({ path }) =>
       String(path).replaceAll(/:(\w+)/g, (_, name: string) => values[name] ?? assert.fail(`${String(path)}: which?`)),
     );
+  return [...new Set(paths)];
 }
 
 /** Values that nobody has been given. */

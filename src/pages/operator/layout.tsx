@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import type { ComponentChildren, VNode } from 'preact';
 import { Brand, Document } from '../parts/frame/document.js';
-import type { LayoutProps, PageContext } from '../parts/context.js';
+import type { LayoutProps, PageContext, PageFrame } from '../parts/context.js';
+import type { OperatorParts } from './context.js';
 import { KeyPath } from '../parts/keys/key-name.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 
@@ -19,8 +20,12 @@ export function operatorKeyPath(prefix: string): string {
   return `/keys/${prefix}`;
 }
 
-/** The frame of every page for operators. */
-export function OperatorLayout(props: LayoutProps): VNode {
+/** @returns the frame of every page for operators */
+export function operatorFrame({ files, url }: Pick<OperatorParts, 'files' | 'url'>): PageFrame {
+  return { files, publicUrl: url, operatorContact: undefined, Layout: OperatorLayout };
+}
+
+function OperatorLayout(props: LayoutProps): VNode {
   return <Document {...props} name="Catalog operator" header={<Brand label="Catalog operator" />} />;
 }
 

@@ -1,14 +1,10 @@
-import Router from '@koa/router';
 import Koa from 'koa';
 import type { Listener } from '../../http/connection/server.js';
 import { deadline } from '../../http/request/deadline.js';
 import { prepareRequest } from '../../http/request/prepare-request.js';
 import { logFailedAnswers } from '../../http/telemetry/loggable-error.js';
-import type { PageContext, PageFrame, PageRouter, PageState } from '../parts/context.js';
-import { receiveForm } from '../parts/forms/form.js';
-import { setSecurityFields } from '../parts/web/headers.js';
-import { IMMUTABLE } from '../parts/web/static-files.js';
-import { requireAnswer } from '../parts/frame/error-page.js';
+import type { PageContext, PageRouter, PageState } from '../parts/context.js';
+import { createPageRouter, servePages } from '../parts/page-server.js';
 import type { OperatorParts } from './context.js';
 import { addDeveloper } from './developers/developer.js';
 import { addDeveloperActs } from './developers/developer-acts.js';
@@ -17,7 +13,7 @@ import { addKey } from './developers/key.js';
 import { operatorErrorPage } from './error-page.js';
 import { addFailedKeys } from './failed-keys.js';
 import { addGuides } from './guides/guides.js';
-import { OperatorLayout } from './layout.js';
+import { operatorFrame } from './layout.js';
 import { addSettings } from './settings.js';
 import { addSignIn } from './sign-in.js';
 import { addStatus } from './status/status.js';
@@ -27,9 +23,7 @@ const DEADLINE_MS = 10_000;
 
 /** Routes the operator pages. The list is the whole path of a request, from top to bottom. */
 export function routeOperatorPages(parts: OperatorParts): PageRouter {
-  const router: PageRouter = new Router<PageState>({ sensitive: true });
-  router.use(receiveForm);
-  for (const [path, file] of parts.files.representations) router.get(path, (ctx) => file.send(ctx, IMMUTABLE));
+  const router = createPageRouter(parts.files);
   router.use(deadline(DEADLINE_MS) as Parameters<PageRouter['use']>[0]);
   addGuides(router, parts);
   // Whatever is added from here on needs a session.
@@ -46,26 +40,18 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
 
 /** Creates the pages for the operator, which stand beside `/metrics`. They are no part of the public service. */
 export function createOperatorPages(parts: OperatorParts): Listener {
-  const { files, url, log } = parts;
-  const router = routeOperatorPages(parts);
-  const frame: PageFrame = { files, publicUrl: url, operatorContact: undefined, Layout: OperatorLayout };
-  const hasPage = (path: string): boolean => router.match(path, 'GET').route;
+  const pages = servePages(routeOperatorPages(parts), operatorFrame(parts), (ctx, error) => {
+    operatorErrorPage(ctx, error, parts);
+  });
   const app = new Koa<PageState>();
-  app.on('error', logFailedAnswers(log));
+  app.on('error', logFailedAnswers(parts.log));
   app.use(prepareRequest);
-  app.use(async (ctx: PageContext, next) => {
-    Object.assign(ctx.state, { site: frame, hasPage });
-    setSecurityFields(ctx);
+  app.use(async (ctx: PageContext) => {
     try {
-      await next();
-      if (ctx.body === undefined) requireAnswer(ctx);
+      await pages.answer(ctx);
     } catch (error) {
-      // Content that was not read to its end would be parsed as the next request.
-      if (ctx.state.form === undefined && ctx.method !== 'GET') ctx.set('Connection', 'close');
-      operatorErrorPage(ctx, error, parts);
+      pages.answerError(ctx, error);
     }
   });
-  app.use(router.routes());
-  app.use(router.allowedMethods());
   return app.callback();
 }

@@ -3,7 +3,7 @@ import { Tabs } from '../../parts/frame/signed-in-page.js';
 import { readGuideFiles, type Guide } from '../../parts/guides/guide-files.js';
 import { addGuidePages } from '../../parts/guides/guide-pages.js';
 import type { OperatorParts } from '../context.js';
-import { OperatorLayout, TABS } from '../layout.js';
+import { operatorFrame, TABS } from '../layout.js';
 
 /** Where the guides are. */
 const GUIDES_PATH = '/guides';
@@ -40,11 +40,12 @@ export function readGuides(packageRoot: string): Promise<readonly Guide[]> {
  * Adds the guides for operators. They need no session: nothing in them is secret, and an outage of the database, which a
  * sign-in needs, is when the runbook is needed.
  */
-export function addGuides(router: PageRouter, { config, files, guides, url, publicUrl }: OperatorParts): void {
+export function addGuides(router: PageRouter, parts: OperatorParts): void {
+  const { config, guides, publicUrl } = parts;
   const reference = (): string | undefined => (config.site ? `${publicUrl()}/docs` : undefined);
   addGuidePages(router, {
     guides,
-    frame: { files, publicUrl: url, operatorContact: undefined, Layout: OperatorLayout },
+    frame: operatorFrame(parts),
     path: GUIDES_PATH,
     lead: 'How to install, configure, monitor and repair the service.',
     navigation: (

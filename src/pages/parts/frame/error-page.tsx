@@ -122,11 +122,3 @@ export function errorPage(ctx: PageContext, error: unknown): void {
     links: next === HOME ? [HOME] : [next, HOME],
   });
 }
-
-/** @throws Problem for the status that the router leaves where no route answers */
-export function requireAnswer({ status, response }: PageContext): void {
-  if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
-  if (status === 405 || status === 501) {
-    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
-  }
-}
