@@ -148,10 +148,24 @@ export function readSections(text: string): readonly Section[] {
     if (type === 'heading_open') sections.push({ heading: headings[sections.length - 1], pieces: [] });
     // The text of the heading itself.
     if (tokens[index - 1]?.type === 'heading_open') return;
-    const piece = type === 'fence' ? content : children?.map((child) => child.content || ' ').join('');
-    if (piece !== undefined) sections.at(-1)?.pieces.push(piece);
+    const piece = type === 'fence' ? content : children && plainText(children);
+    if (piece) sections.at(-1)?.pieces.push(piece);
   });
   return sections.map(({ heading, pieces }) => ({ heading, text: pieces.join(' ').replace(/\s+/g, ' ').trim() }));
+}
+
+/** @returns the last cell of each row of a table in plain text, by the text of its first cell */
+export function readRows(text: string): ReadonlyMap<string, string> {
+  const rows: string[][] = [];
+  markdown.parse(text, { options: {}, headings: [] } satisfies Environment).forEach(({ type }, index, tokens) => {
+    if (type === 'tr_open') rows.push([]);
+    else if (type === 'td_open') rows.at(-1)?.push(plainText(tokens[index + 1]?.children ?? []));
+  });
+  return new Map(rows.map((cells) => [cells.at(0) ?? '', cells.at(-1) ?? '']));
+}
+
+function plainText(tokens: readonly Token[]): string {
+  return tokens.map(({ content }) => content || ' ').join('');
 }
 
 /** @returns the anchor that GitHub gives a heading, so that a link works in the repository and on the page */

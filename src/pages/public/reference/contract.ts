@@ -129,16 +129,20 @@ export function statusesOf(contract: Contract, name: string): readonly string[] 
   return [...new Set(statuses)];
 }
 
+/** @returns every response of every operation */
+export function responsesOf(contract: Contract): readonly Response[] {
+  return operationsOf(contract).flatMap(({ responses }) =>
+    Object.values(responses).map((response) => resolve(contract, response).part),
+  );
+}
+
 /** @returns the names of the shared header fields, as a response has them */
 export function headerNames(contract: Contract): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
-  const inline = operationsOf(contract).flatMap(({ responses }) => Object.values(responses));
-  for (const response of [...inline, ...Object.values(contract.components.responses)]) {
-    const { part } = resolve(contract, response);
-    for (const [name, header] of Object.entries(part.headers ?? {})) {
+  const headers = responsesOf(contract).flatMap((response) => Object.entries(response.headers ?? {}));
+  return new Map(
+    headers.flatMap(([name, header]) => {
       const { name: shared } = resolve(contract, header);
-      if (shared !== undefined) names.set(shared, name);
-    }
-  }
-  return names;
+      return shared === undefined ? [] : [[shared, name]];
+    }),
+  );
 }

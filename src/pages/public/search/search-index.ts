@@ -4,7 +4,7 @@ import { ERROR_CODES } from '../../../errors.js';
 import type { Guide } from '../../parts/guides/guide-files.js';
 import { GUIDES_PATH } from '../guides/guides.js';
 import { errorId } from '../../parts/content/heading.js';
-import { readSections, type Heading } from '../../parts/content/markdown.js';
+import { readRows, readSections } from '../../parts/content/markdown.js';
 import { fieldId, headerId, inWords, parameterId, responseId, schemaId, securityId } from '../reference/anchors.js';
 import {
   fieldsOf,
@@ -84,156 +84,95 @@ export async function listEntries(contract: Contract, guides: readonly Guide[]):
     ...listErrors(contract),
     ...LANDING_ENTRIES,
     ...listComponents(contract),
+    ...listChapters(contract),
   ];
-  for (const guide of guides) {
+  for (const { name, title, description, text } of guides) {
     // Between guides, other requests get their turn.
     await setImmediate();
-    entries.push(...listSections(guide));
+    const address = `${GUIDES_PATH}/${name}`;
+    entries.push(...listSections(text, { group: 'Guides', name: title, context: 'Guide', address, text: description }));
   }
   return entries;
 }
 
-const plain = (markdown = ''): string =>
-  readSections(markdown)
-    .map(({ text }) => text)
-    .join(' ');
-
-const inReference = (id: string): string => `/docs#${id}`;
+/** @returns an entry for a part of the reference, by its id there and its description in Markdown */
+function partOf(
+  group: Entry['group'],
+  name: string,
+  context: string,
+  id: string,
+  description = '',
+  aliases: readonly string[] = [],
+): Entry {
+  const text = readSections(description).map((section) => section.text);
+  return { group, name, aliases, context, address: `/docs#${id}`, text: text.join(' ') };
+}
 
 function listOperations(contract: Contract): Entry[] {
-  return operationsOf(contract).flatMap(({ operationId, summary, description, method, path, parameters = [] }) => [
-    {
-      group: 'Operations',
-      name: summary,
-      aliases: [operationId, path],
-      context: `${method} ${path}`,
-      address: inReference(operationId),
-      text: plain(description),
-    },
-    ...parameters.map((parameter): Entry => {
-      const { part } = resolve(contract, parameter);
-      return {
-        group: 'Parameters and fields',
-        name: part.name,
-        context: `${part.in} parameter · ${summary}`,
-        address: inReference(parameterId(operationId, part.name)),
-        text: plain(part.description),
-      };
+  return operationsOf(contract).flatMap(({ operationId: id, summary, description, method, path, parameters = [] }) => [
+    partOf('Operations', summary, `${method} ${path}`, id, description, [id, path]),
+    ...parameters.map((parameter) => {
+      const { name, in: place, description: text } = resolve(contract, parameter).part;
+      return partOf('Parameters and fields', name, `${place} parameter · ${summary}`, parameterId(id, name), text);
     }),
   ]);
 }
 
-/** A row of the table of errors: code, status, title, what to do. */
-const ERROR_ROW = /^\| `(\w+)` \|[^|]*\|[^|]*\|([^|]*)\|$/gm;
-
 function listErrors({ tags }: Contract): Entry[] {
-  const rows = tags.flatMap(({ description }) => [...description.matchAll(ERROR_ROW)]);
-  return rows.flatMap(([, code = '', whatToDo]): Entry[] => {
-    const id = errorId(code);
-    if (id === undefined) return [];
-    const { status, title } = ERROR_CODES[code as keyof typeof ERROR_CODES];
-    return [
-      {
-        group: 'Errors',
-        name: code,
-        aliases: [String(status), title, STATUS_CODES[status] ?? ''],
-        context: `${status} · ${title}`,
-        address: inReference(id),
-        text: plain(whatToDo),
-      },
-    ];
+  const whatToDo = readRows(tags.map(({ description }) => description).join('\n\n'));
+  return Object.entries(ERROR_CODES).map(([code, { status, title }]) => {
+    const aliases = [String(status), title, STATUS_CODES[status] ?? ''];
+    const entry = partOf('Errors', code, `${status} · ${title}`, errorId(code) ?? '', '', aliases);
+    return { ...entry, text: whatToDo.get(code) ?? '' };
   });
 }
 
 function listComponents(contract: Contract): Entry[] {
   const { responses, headers, schemas, securitySchemes } = contract.components;
   const names = headerNames(contract);
-  const chapters = readSections(
-    tagsOf(contract)
-      .chapters.map(({ name, description }) => `## ${name}\n\n${description}`)
-      .join('\n\n'),
+  // A header field may be described several times, first where it is most common.
+  const distinct = new Map(
+    Object.keys(headers)
+      .toReversed()
+      .map((shared) => [names.get(shared) ?? shared, shared]),
   );
   return [
     ...Object.entries(schemas).flatMap(([schema, part]) =>
-      fieldsOf(contract, part).map(({ name, field }): Entry => {
-        return {
-          group: 'Parameters and fields',
-          name,
-          context: `field · ${schema}`,
-          address: inReference(fieldId(schema, name)),
-          text: plain(resolve(contract, field).part.description),
-        };
+      fieldsOf(contract, part).map(({ name, field }) => {
+        const { description } = resolve(contract, field).part;
+        return partOf('Parameters and fields', name, `field · ${schema}`, fieldId(schema, name), description);
       }),
     ),
-    // A header field may be described several times, first where it is most common.
-    ...[...new Set(names.values())].flatMap((name): Entry[] => {
-      const [shared, header] = Object.entries(headers).find(([each]) => names.get(each) === name) ?? [];
-      if (shared === undefined) return [];
-      return [
-        {
-          group: 'Response headers',
-          name,
-          context: 'response header',
-          address: inReference(headerId(shared)),
-          text: plain(header?.description),
-        },
-      ];
-    }),
-    ...Object.entries(responses).map(([name, { description }]): Entry => {
-      const statuses = statusesOf(contract, name);
-      return {
-        group: 'Responses and schemas',
-        name: inWords(name),
-        aliases: statuses,
-        context: `response ${statuses.join(', ')}`,
-        address: inReference(responseId(name)),
-        text: plain(description),
-      };
-    }),
-    ...listNamed(schemas, { group: 'Responses and schemas', context: 'schema', idOf: schemaId }),
-    ...chapters.flatMap(({ heading, text }): Entry[] =>
-      heading === undefined
-        ? []
-        : [
-            {
-              group: 'Basics',
-              name: heading.text,
-              aliases: aliasesOf(heading),
-              context: 'Reference',
-              address: inReference(heading.id),
-              text,
-            },
-          ],
+    ...Array.from(distinct, ([name, shared]) =>
+      partOf('Response headers', name, 'response header', headerId(shared), headers[shared]?.description),
     ),
-    ...listNamed(securitySchemes, { group: 'Basics', context: 'security scheme', idOf: securityId }),
+    ...Object.entries(responses).map(([name, { description }]) => {
+      const statuses = statusesOf(contract, name);
+      const context = `response ${statuses.join(', ')}`;
+      return partOf('Responses and schemas', inWords(name), context, responseId(name), description, statuses);
+    }),
+    ...Object.entries(schemas).map(([name, { description }]) =>
+      partOf('Responses and schemas', name, 'schema', schemaId(name), description),
+    ),
+    ...Object.entries(securitySchemes).map(([name, { description }]) =>
+      partOf('Basics', name, 'security scheme', securityId(name), description),
+    ),
   ];
 }
 
-function listNamed(
-  parts: Readonly<Record<string, { readonly description?: string }>>,
-  { group, context, idOf }: Pick<Entry, 'group' | 'context'> & { readonly idOf: (name: string) => string },
-): Entry[] {
-  return Object.entries(parts).map(([name, { description }]) => {
-    return { group, name, context, address: inReference(idOf(name)), text: plain(description) };
+function listChapters(contract: Contract): Entry[] {
+  const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
+  const page = { group: 'Basics', name: 'Reference', context: '', address: '/docs', text: '' } as const;
+  // Nothing stands before the first heading.
+  return listSections(chapters.join('\n\n'), page).slice(1);
+}
+
+/** @returns an entry for a page of Markdown, and one for each heading on it */
+function listSections(markdown: string, page: Entry): Entry[] {
+  return readSections(markdown).map(({ heading, text }) => {
+    if (heading === undefined) return { ...page, text: `${page.text} ${text}` };
+    const { text: name, id } = heading;
+    const aliases = HEADING_ALIASES[name] ?? [];
+    return { ...page, name, aliases, context: page.name, address: `${page.address}#${id}`, text };
   });
-}
-
-function aliasesOf({ text }: Heading): readonly string[] {
-  return HEADING_ALIASES[text] ?? [];
-}
-
-function listSections({ name, title, description, text: markdown }: Guide): Entry[] {
-  const address = `${GUIDES_PATH}/${name}`;
-  return readSections(markdown).map(({ heading, text }) =>
-    heading === undefined
-      ? { group: 'Guides', name: title, context: 'Guide', address, text: `${description} ${text}` }
-      : {
-          group: 'Guides',
-          name: heading.text,
-          aliases: aliasesOf(heading),
-          context: title,
-          address: `${address}#${heading.id}`,
-          text,
-        },
-  );
 }
