@@ -129,20 +129,9 @@ export function statusesOf(contract: Contract, name: string): readonly string[] 
   return [...new Set(statuses)];
 }
 
-/** @returns every response of every operation */
-export function responsesOf(contract: Contract): readonly Response[] {
-  return operationsOf(contract).flatMap(({ responses }) =>
-    Object.values(responses).map((response) => resolve(contract, response).part),
-  );
-}
-
 /** @returns the names of the shared header fields, as a response has them */
 export function headerNames(contract: Contract): ReadonlyMap<string, string> {
-  const headers = responsesOf(contract).flatMap((response) => Object.entries(response.headers ?? {}));
-  return new Map(
-    headers.flatMap(([name, header]) => {
-      const { name: shared } = resolve(contract, header);
-      return shared === undefined ? [] : [[shared, name]];
-    }),
-  );
+  const responses = operationsOf(contract).flatMap((operation) => Object.values(operation.responses));
+  const headers = responses.flatMap((response) => Object.entries(resolve(contract, response).part.headers ?? {}));
+  return new Map(headers.map(([name, header]) => [resolve(contract, header).name ?? name, name]));
 }
