@@ -40,8 +40,16 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
 
 /** @returns the text itself: the driver has its own parser of URLs */
 export function parsePostgresUrl(text: string): string {
-  if (URL.canParse(text) && /^postgres(?:ql)?:$/.test(new URL(text).protocol)) return text;
+  if (readPostgresUrl(text) !== undefined) return text;
   throw new InvalidSetting('must be a URL such as postgres://user:password@host:5432/database');
+}
+
+/** @returns the parts of a URL of PostgreSQL, as the driver reads them; undefined for any other text */
+export function readPostgresUrl(text: string): URL | undefined {
+  // After a user, libpq's form for a socket has no host: postgres://user@/database?host=/folder
+  const complete = [text, text.replace('@/', '@localhost/')].find((it) => URL.canParse(it));
+  const url = complete === undefined ? undefined : new URL(complete);
+  return url && /^postgres(?:ql)?:$/.test(url.protocol) ? url : undefined;
 }
 
 /** @returns an API key of any service */

@@ -34,6 +34,7 @@ const CASES: {
     {
       'postgres://h/d': 'postgres://h/d',
       ' postgresql://u:p%40@h:1/d?sslmode=require ': 'postgresql://u:p%40@h:1/d?sslmode=require',
+      'postgres://u@/d?host=/var/run/postgresql': 'postgres://u@/d?host=/var/run/postgresql',
     },
     ['h', '/var/run', 'http://h/d', 'xpostgres://h/d', 'postgres//h', 'host=h dbname=d', 'postgre://u:hunter2@h/d'],
   ],

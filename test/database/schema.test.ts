@@ -50,6 +50,26 @@ describe('the database schema', () => {
     }
   });
 
+  it('is not created where the encoding of the database cannot hold every title, or counts bytes for characters', async () => {
+    for (const encoding of ['SQL_ASCII', 'LATIN1']) {
+      const name = `encoding_${encoding.toLowerCase()}`;
+      await world.db.raw(
+        `create database ${name} template template0 encoding '${encoding}' locale_provider libc lc_collate 'C' lc_ctype 'C'`,
+      );
+      try {
+        const url = Object.assign(new URL(world.url), { pathname: `/${name}` }).href;
+        const { code, stderr } = await runCommand(['migrate'], { DATABASE_URL: url });
+        assert.deepEqual([code, stderr.includes(`encoding ${encoding}`)], [1, true], stderr);
+        await withClient(url, async (client) => {
+          const { rows } = await client.query("select from pg_tables where schemaname = 'public'");
+          assert.equal(rows.length, 0);
+        });
+      } finally {
+        await world.db.raw(`drop database ${name} with (force)`);
+      }
+    }
+  });
+
   it('is created by an owner that may not create roles, and gives roles their rights once they are there', async () => {
     const server = await startPostgres();
     try {

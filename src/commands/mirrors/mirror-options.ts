@@ -12,6 +12,7 @@ import {
   LOCK_NOT_AVAILABLE,
   sqlState,
 } from '../../platform/postgres/errors.js';
+import { readPostgresUrl } from '../../config/parsers.js';
 import { CLIENT_KEY_NOTE, requireClientKey } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 
@@ -119,8 +120,8 @@ function adviceOn(error: unknown): string | undefined {
 /** @throws UsageError, which does not repeat the URL */
 function databaseUrlOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || !/^postgres(?:ql)?:$/.test(url.protocol)) {
+  const url = readPostgresUrl(text);
+  if (url === undefined) {
     throw new UsageError('--into must be a URL such as postgres://user@host:5432/database.');
   }
   if (url.password !== '' || url.searchParams.has('password')) {

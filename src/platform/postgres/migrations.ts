@@ -50,10 +50,11 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
  * migration is one transaction, so a process that dies leaves no half of one.
  *
  * @returns the names of the applied migrations, in order; empty when the schema was up to date
- * @throws OperatorError when another version made the schema
+ * @throws OperatorError when another version made the schema, or the database's encoding cannot hold every title
  * @throws the database's error; nothing of the failed migration is applied
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
+  await requireUtf8(db);
   const connection = await poolOf(db).connect();
   try {
     await db.raw(`set lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`).connection(connection);
@@ -73,6 +74,18 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
   } finally {
     connection.release();
   }
+}
+
+async function requireUtf8(db: Knex): Promise<void> {
+  const { rows } = await db.raw<{ rows: [{ encoding: string }] }>(
+    "select current_setting('server_encoding') as encoding",
+  );
+  const [{ encoding }] = rows;
+  if (encoding === 'UTF8') return;
+  // SQL_ASCII counts bytes, so that a title of fewer characters than allowed would be too long.
+  throw new OperatorError(`The database has the encoding ${encoding}, which cannot hold every title.`, {
+    advice: "Create another one with: create database NAME template template0 encoding 'UTF8'",
+  });
 }
 
 /** Without this, Knex would call the directory corrupt. */
