@@ -25,7 +25,8 @@ const levels = [
   { name: 'site', path: '^src/pages/site[.]ts$' },
   { name: 'app', path: '^src/app[.]ts$' },
   { name: 'client', path: '^src/client/' },
-  { name: 'programs', path: '^src/(commands/|service/|cli[.]ts$)' },
+  { name: 'service', path: '^src/service/' },
+  { name: 'programs', path: '^src/(commands/|cli[.]ts$)' },
 ];
 
 const domains = ['keys', 'catalog', 'developers', 'accounts', 'usage', 'notices'];

@@ -1,44 +1,37 @@
 import Koa from 'koa';
 import type { Document } from 'openapi-backend';
-import type { Logger } from 'pino';
-import type { QuotaReader } from './admission/charge/limiter.js';
 import type { Dependencies } from './api/operation.js';
-import { closeWhileStopping } from './http/connection/pipelining.js';
+import type { ConnectionCloser } from './http/connection/pipelining.js';
+import { serveCopies, type CopiesParts } from './http/copies/copies.js';
+import { revokeLeakedKeys, type LeakedKeyParts } from './http/leaked-keys/leaked-keys.js';
 import { dispatch } from './http/openapi/dispatch.js';
-import { revokeLeakedKeys } from './http/leaked-keys/leaked-keys.js';
-import type { ReportParts } from './http/leaked-keys/report.js';
-import { serveCopies } from './http/copies/copies.js';
-import { serveProbesAndContract, type ReadinessParts } from './http/probes/outside-api.js';
 import type { DocumentParts } from './http/probes/documents.js';
+import { serveProbesAndContract, type ReadinessParts } from './http/probes/outside-api.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { rejectBody } from './http/request/content.js';
 import type { Middleware, RequestContext, RequestState } from './http/request/context.js';
 import { deadline, type DeadlineParts } from './http/request/deadline.js';
-import { requireHost } from './http/request/header-fields.js';
-import { prepareRequest } from './http/request/prepare-request.js';
+import { prepareRequest, requireHost } from './http/request/prepare-request.js';
 import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
-import type { RequestMetrics } from './http/telemetry/metrics.js';
-import { recordRequests } from './http/telemetry/record-requests.js';
-import type { PublishedFolder } from './copies/published.js';
-import type { UsageCounter } from './usage/usage-counter.js';
-import type { PublicOptions } from './pages/public/context.js';
-import type { Contract } from './pages/public/reference/contract.js';
-import type { createSite } from './pages/site.js';
+import { recordRequests, type RecordParts } from './http/telemetry/record-requests.js';
 
-export interface AppParts
-  extends Dependencies, AuthenticationParts, ReadinessParts, ReportParts, DocumentParts, DeadlineParts {
-  readonly log: Logger;
-  readonly requestMetrics: RequestMetrics;
-  readonly usage: UsageCounter;
-  readonly limiter: QuotaReader;
-  /** Whether answers close their connections. */
-  readonly closesConnections: () => boolean;
-  /** The folder of published copies; undefined for a server that serves none. */
-  readonly copies: PublishedFolder | undefined;
-  /** Undefined for a server without pages for people. */
-  readonly site: { readonly create: typeof createSite; readonly options: PublicOptions } | undefined;
+/** What the application is made from, by the stage that takes it. */
+export interface AppParts {
+  readonly record: RecordParts;
+  readonly closer: ConnectionCloser;
+  readonly leakedKeys: LeakedKeyParts;
+  /** The pages for people; undefined for a server without them. */
+  readonly pages: Middleware | undefined;
+  /** Undefined for a server that serves no published copies. */
+  readonly copies: CopiesParts | undefined;
+  readonly probes: ReadinessParts & DocumentParts;
+  readonly authentication: AuthenticationParts & DeadlineParts;
+  readonly api: Dependencies & {
+    /** `openapi.yaml` as JSON. */
+    readonly contract: string;
+  };
 }
 
 /**
@@ -48,28 +41,22 @@ export interface AppParts
  * @throws Error if the contract and the operations in `src/api` do not match
  */
 export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
-  const document = JSON.parse(parts.contract.json) as Document;
   const app = new Koa<RequestState>();
-  app.on('error', logFailedAnswers(parts.log));
+  app.on('error', logFailedAnswers(parts.record.log));
   app.use(prepareRequest);
-  app.use(recordRequests(parts.log, parts.requestMetrics, parts.usage));
-  app.use(closeWhileStopping(parts.closesConnections));
+  app.use(recordRequests(parts.record));
+  app.use(parts.closer.middleware);
   app.use(problems);
   app.use(requireHost);
-  app.use(onlyFor(outsideApi, revokeLeakedKeys(parts)));
-  if (parts.site) {
-    const { create, options } = parts.site;
-    const site = create({ ...parts, contract: document as unknown as Contract, site: options });
-    app.use(onlyFor(outsideApi, site));
-  }
+  app.use(onlyFor(outsideApi, revokeLeakedKeys(parts.leakedKeys)));
+  if (parts.pages) app.use(onlyFor(outsideApi, parts.pages));
   app.use(onlyFor(withBody, rejectBody));
-  const { copies } = parts;
-  if (copies !== undefined) app.use(onlyFor(outsideApi, serveCopies({ ...parts, copies })));
-  app.use(onlyFor(outsideApi, serveProbesAndContract(parts)));
-  app.use(deadline(parts.requestTimeoutMs));
-  app.use(authenticate(parts));
+  if (parts.copies) app.use(onlyFor(outsideApi, serveCopies(parts.copies)));
+  app.use(onlyFor(outsideApi, serveProbesAndContract(parts.probes)));
+  app.use(deadline(parts.authentication.requestTimeoutMs));
+  app.use(authenticate(parts.authentication));
   app.use(sendAnswers);
-  app.use(await dispatch(document, parts));
+  app.use(await dispatch(JSON.parse(parts.api.contract) as Document, parts.api));
   return app;
 }
 

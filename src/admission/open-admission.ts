@@ -11,6 +11,7 @@ import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
 import { publishTimeline } from './epoch.js';
+import { announceIn, beginChange, type EndChange } from './invalidate-callers.js';
 
 /** Where the triggers of db/migrations/001_plans_and_keys.sql announce each change of a key, a developer or a plan. */
 const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers' } as const;
@@ -49,6 +50,8 @@ export interface OpenedAdmission {
   readonly cache: CallerCache | undefined;
   /** The part of PostgreSQL's queue of notifications that is in use; undefined without Redis. */
   readonly notificationQueueUsage: (() => number) | undefined;
+  /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
+  readonly beginChange: () => EndChange;
   close(): Promise<void>;
 }
 
@@ -61,6 +64,7 @@ export function openLocalAdmission(parts: LocalAdmissionParts): OpenedAdmission 
     redis: undefined,
     cache: undefined,
     notificationQueueUsage: undefined,
+    beginChange: () => beginChange(announceIn(undefined), parts.fence),
     close: () => Promise.resolve(),
   };
 }
@@ -110,6 +114,7 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     redis,
     cache,
     notificationQueueUsage: () => announcements.queueUsage,
+    beginChange: () => beginChange(announceIn(redis), fence),
     async close() {
       await announcements.stop();
       redis.close();

@@ -1,32 +1,24 @@
-import type { Knex } from 'knex';
 import type { PublishedFolder } from '../copies/published.js';
-import type { CallerCache } from '../admission/caller-cache.js';
-import type { DecisionCounts } from '../admission/charge/limiter.js';
-import type { FailedAttempts } from '../limits/failed-attempts.js';
-import { RequestMetrics } from '../http/telemetry/metrics.js';
+import type { OpenedAdmission } from '../admission/open-admission.js';
+import { operations } from '../api/index.js';
+import { RequestMetrics } from '../http/telemetry/record-requests.js';
 import { poolOf } from '../platform/postgres/database.js';
 import type { Health } from '../platform/telemetry/health.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
-import type { UsageCounter } from '../usage/usage-counter.js';
-import type { NoticeCounts } from './notices.js';
 import { readBuild, type Build } from '../platform/process/package-root.js';
+import type { Databases } from './parts/databases.js';
+import type { Failures } from './parts/failures.js';
+import type { NoticeCounts } from './parts/notices.js';
+import type { ServiceOptions } from './options.js';
+import type { RequestRecords } from './parts/records.js';
 
 /** The sources of the service's metrics, apart from its requests. */
-export interface ServiceState {
-  /** The folder of this package's package.json, which has the version. */
-  readonly packageRoot: string;
-  /** The operations of the contract, by which requests are counted. */
-  readonly operationIds: readonly string[];
-  /** Pools of database connections, by the server they lead to. */
-  readonly pools: Readonly<Record<string, Knex>>;
+interface MetricSources {
   readonly health: Health;
-  /** Decisions about requests, by the place that counted them. */
-  readonly decisions: Readonly<Record<string, DecisionCounts>>;
-  readonly failedAttempts: FailedAttempts;
-  readonly cache: CallerCache | undefined;
-  readonly notificationQueueUsage: (() => number) | undefined;
-  readonly droppedLines: () => number;
-  readonly usage: UsageCounter;
+  readonly databases: Databases;
+  readonly records: RequestRecords;
+  readonly admission: OpenedAdmission;
+  readonly failures: Failures;
   /** The folder of published copies; undefined for a server that serves none. */
   readonly copies: PublishedFolder | undefined;
   /** Undefined without `NOTIFY_URL`. */
@@ -38,22 +30,24 @@ export interface ServiceState {
  *
  * No label has a value that a client or a developer chose.
  */
-export async function createMetrics(
-  state: ServiceState,
-): Promise<{ metrics: Metrics; requestMetrics: RequestMetrics }> {
+export async function createMetrics({ packageRoot, droppedLines }: ServiceOptions, sources: MetricSources) {
   const metrics = new Metrics();
-  const requestMetrics = new RequestMetrics(metrics, state.operationIds);
-  addState(metrics, await readBuild(state.packageRoot), state);
-  addAdmission(metrics, state);
-  addPools(metrics, state.pools);
-  if (state.notices) addNotices(metrics, state.notices);
-  if (state.copies !== undefined) addCopies(metrics, state.copies);
+  const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
+  addState(metrics, await readBuild(packageRoot), droppedLines, sources);
+  addAdmission(metrics, sources);
+  addPools(metrics, sources.databases.pools);
+  if (sources.notices) addNotices(metrics, sources.notices);
+  if (sources.copies !== undefined) addCopies(metrics, sources.copies);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
 
-function addState(metrics: Metrics, build: Build, state: ServiceState): void {
-  const { health, droppedLines, usage, notificationQueueUsage } = state;
+function addState(
+  metrics: Metrics,
+  build: Build,
+  droppedLines: () => number,
+  { health, records: { usage }, admission: { notificationQueueUsage } }: MetricSources,
+): void {
   metrics.readGauge({
     name: 'catalog_build_info',
     help: 'Always 1; the labels are the version and the commit that it was built from.',
@@ -65,7 +59,10 @@ function addState(metrics: Metrics, build: Build, state: ServiceState): void {
     help: 'Whether a dependency is reachable: 1 or 0.',
     labels: ['component'],
     read: () =>
-      [...health.states].map(([component, state]) => ({ labels: { component }, value: state === 'up' ? 1 : 0 })),
+      [...health.components].map(([component, { state }]) => ({
+        labels: { component },
+        value: state === 'up' ? 1 : 0,
+      })),
   });
   metrics.readCounter({
     name: 'catalog_log_lines_dropped_total',
@@ -85,13 +82,13 @@ function addState(metrics: Metrics, build: Build, state: ServiceState): void {
   });
 }
 
-function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts }, cache }: ServiceState): void {
+function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failures: { keys } }: MetricSources): void {
   metrics.readCounter({
     name: 'catalog_rate_limit_decisions_total',
     help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
     labels: ['outcome', 'counted_in'],
     read: () =>
-      entries(decisions, (counted_in, { charged, refused }) => [
+      entries(limiter.decisions, (counted_in, { charged, refused }) => [
         { labels: { outcome: 'served', counted_in }, value: charged },
         { labels: { outcome: 'refused', counted_in }, value: refused },
       ]).flat(),
@@ -99,12 +96,12 @@ function addAdmission(metrics: Metrics, { decisions, failedAttempts: { counts },
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
     help: 'Requests with a key that is unknown, revoked or expired, or whose developer is suspended.',
-    read: () => counts.failed,
+    read: () => keys.counts.failed,
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
     help: 'Failed keys answered with 429, after too many from the same address.',
-    read: () => counts.overLimit,
+    read: () => keys.counts.overLimit,
   });
   if (cache === undefined) return;
   metrics.readCounter({
@@ -145,7 +142,7 @@ function addCopies(metrics: Metrics, copies: PublishedFolder): void {
   });
 }
 
-function addPools(metrics: Metrics, pools: ServiceState['pools']): void {
+function addPools(metrics: Metrics, pools: Databases['pools']): void {
   metrics.readGauge({
     name: 'catalog_database_connections',
     help: 'Connections of a pool, used or idle.',

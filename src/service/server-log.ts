@@ -5,7 +5,7 @@ import { OperatorError } from '../errors.js';
 import { withTimeout } from '../platform/async/with-timeout.js';
 import { createLog } from '../platform/telemetry/log.js';
 import { printable } from '../platform/text/plain-text.js';
-import type { CommandContext } from '../commands/context.js';
+import type { Config } from '../config/settings.js';
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
@@ -18,6 +18,16 @@ const LAST_LINES_MS = 1_000;
 
 const STDOUT = 1;
 const STDERR = 2;
+
+/** What the log needs of its process. */
+interface LogProcess {
+  readonly stdout: { readonly isTTY?: boolean; readonly fd?: number; readonly hasColors?: () => boolean };
+  readonly stderr: { readonly fd?: number };
+  /** Aborted when the process must end. */
+  readonly signal: AbortSignal;
+  /** Runs a function at the very end of the process, in any case. The function cannot wait. */
+  readonly atExit: (act: () => void) => void;
+}
 
 export interface ServerLog {
   readonly log: Logger;
@@ -35,9 +45,10 @@ export interface ServerLog {
  * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept up to
  * a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
  */
-export async function openServerLog(context: CommandContext): Promise<ServerLog> {
-  const { stdout, stderr, signal } = context;
-  const { logLevel, logFormat } = context.config();
+export async function openServerLog(
+  { stdout, stderr, signal, atExit }: LogProcess,
+  { logLevel, logFormat }: Config,
+): Promise<ServerLog> {
   const isForPeople = logFormat === 'auto' && stdout.isTTY === true;
   const format = isForPeople ? await terminalFormatter(stdout.hasColors?.() === true) : String;
   const unread = new AbortController();
@@ -49,7 +60,7 @@ export async function openServerLog(context: CommandContext): Promise<ServerLog>
   let unreported = 0;
 
   // Before pino's own: its flush at the exit would never end while nothing can be written.
-  context.atExit(() => {
+  atExit(() => {
     isClosed = true;
     try {
       if (isFlowing) destination.flushSync();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { connectionsWithin } from '../../src/platform/process/file-descriptors.js';
+import { connectionsWithin } from '../../src/service/servers/file-descriptors.js';
 import { eventually } from '../support/eventually.js';
 import { KeptConnections, requestFor, type Tally } from '../support/http/kept-connections.js';
 import { logOf, startProgram, startServer, timesLogged, type ServerProcess } from '../support/program.js';
@@ -10,7 +10,7 @@ const OPEN_FILES = 160;
 const DATABASE_POOL_SIZE = 10;
 
 /** Connections that it then has for clients. */
-const MOST = connectionsWithin(DATABASE_POOL_SIZE, OPEN_FILES);
+const MOST = connectionsWithin({ databasePoolSize: DATABASE_POOL_SIZE, databaseReadUrl: undefined }, OPEN_FILES);
 
 /** Connections that are made at the same time. */
 const CROWD = 100;

@@ -14,7 +14,7 @@ describe('the pages during an outage', () => {
     health.note('database', 'lost');
     const { status, text } = await send(url, '/');
     assert.equal(status, 200);
-    assert.ok(text.includes('Unavailable') && text.includes('Calls that read the catalogue fail with 503'));
+    assert.ok(text.includes('Unavailable') && text.includes('Most calls fail with 503'));
     assert.ok(text.includes('Your keys are not affected'));
     assert.ok(text.includes('These numbers are unavailable right now.') && text.includes('The plans cannot be shown'));
     assert.doesNotMatch(text, /database|Redis/);

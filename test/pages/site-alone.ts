@@ -13,6 +13,7 @@ import { prepareRequest } from '../../src/http/request/prepare-request.js';
 import { problems } from '../../src/http/response/problems.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { Health } from '../../src/platform/telemetry/health.js';
+import { OUTAGES } from '../../src/service/parts/outages.js';
 import { readStaticFiles } from '../../src/pages/parts/web/static-files.js';
 import { readGuides } from '../../src/pages/public/guides/guides.js';
 import type { Contract } from '../../src/pages/public/reference/contract.js';
@@ -29,7 +30,7 @@ export async function serveWithoutDatabase(
   limits?: ConcurrencyLimits,
   requestTimeoutMs = 60_000,
 ): Promise<{ url: string; health: Health; server: Server }> {
-  const health = new Health(pino({ enabled: false }), ['database', 'redis']);
+  const health = new Health(pino({ enabled: false }), OUTAGES, ['database', 'redis']);
   const db = openDatabase({
     address: `postgres://nobody@127.0.0.1:${await freePort()}/none`,
     applicationName: 'test',

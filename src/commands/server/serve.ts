@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
-import type { ServiceOptions } from '../../service/create-service.js';
+import type { ServiceOptions } from '../../service/options.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addItems, addNotes } from '../output/help.js';
 import type { Demo } from './demo.js';
@@ -30,7 +30,7 @@ export const registerServe: RegisterCommand = (program, context) => {
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
   const { drains, packageRoot, nodeVersion } = context;
   const config = context.config();
-  const serverLog = await openServerLog(context);
+  const serverLog = await openServerLog(context, config);
   const { log, droppedLines } = serverLog;
   const databaseLost = new AbortController();
   const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);

@@ -67,10 +67,12 @@ export function owesContent(socket: Duplex): boolean {
   return incomplete.get(socket)?.complete === false;
 }
 
-/** Adds `Connection: close` to the last answer of each connection while the service stops, so that clients go elsewhere. */
-export function closeWhileStopping(closesConnections: () => boolean): Middleware {
-  return async (ctx, next) => {
+/** Adds `Connection: close` to the last answer of each connection while it is on, so that clients go elsewhere. */
+export class ConnectionCloser {
+  isOn = false;
+
+  readonly middleware: Middleware = async (ctx, next) => {
     await next();
-    if (closesConnections() && newestResponse(ctx.req.socket) === ctx.res) ctx.set('Connection', 'close');
+    if (this.isOn && newestResponse(ctx.req.socket) === ctx.res) ctx.set('Connection', 'close');
   };
 }

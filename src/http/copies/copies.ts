@@ -19,7 +19,7 @@ export const COPIES_PATH = '/copies/';
 /** Only for the caller, since a shared cache must not serve callers without a key. It never changes under its name. */
 const FILE_CACHE = 'private, max-age=31536000, immutable';
 
-interface CopiesParts extends AuthenticationParts, DeadlineParts {
+export interface CopiesParts extends AuthenticationParts, DeadlineParts {
   /** The published copies. */
   readonly copies: PublishedFolder;
 }

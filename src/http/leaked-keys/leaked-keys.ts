@@ -19,11 +19,11 @@ const MAX_CONTENT = 64 * 1024;
 
 const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 25 };
 
-interface LeakedKeyParts extends ReportParts, DeadlineParts {
+export interface LeakedKeyParts extends ReportParts, DeadlineParts {
   /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
-  /** The pages for people, which have a form at the same path; undefined for a server without them. */
-  readonly site: object | undefined;
+  /** Whether there are pages for people, which have a form at the same path. */
+  readonly hasPages: boolean;
 }
 
 /** A text reported as a key, and the scanner's name for this kind of key. */
@@ -44,9 +44,9 @@ export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
   const bounded = boundConcurrency(REPORT_LIMITS, parts.trustedProxies);
 
   return async (ctx, next) => {
-    if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.site && isForPeople(ctx))) return next();
+    if (ctx.state.target.path !== LEAKED_KEY_PATH || (parts.hasPages && isForPeople(ctx))) return next();
     if (ctx.method !== 'POST') {
-      return rejectBody(ctx, () => Promise.reject(methodNotAllowed(parts.site ? 'GET, HEAD, POST' : 'POST')));
+      return rejectBody(ctx, () => Promise.reject(methodNotAllowed(parts.hasPages ? 'GET, HEAD, POST' : 'POST')));
     }
     if (ctx.is('json') !== 'json') {
       throw new Problem('unsupported_media_type', 'Send the key as JSON, with Content-Type: application/json.', {

@@ -23,8 +23,8 @@ export interface DocumentParts {
   readonly publicUrl: string | undefined;
   /** The URI for reports of security problems; undefined for none. */
   readonly securityContact: string | undefined;
-  /** Undefined for a server without pages for people. */
-  readonly site: object | undefined;
+  /** Whether there are pages for people. */
+  readonly hasPages: boolean;
 }
 
 /** How long a reader of security.txt may keep it, in days. The RFC recommends less than a year. */
@@ -84,9 +84,9 @@ function openApiDocuments({
  * The APIs of the service and what describes them: RFC 9727, as a linkset (RFC 9264). The links are relative where
  * PUBLIC_URL is not set: behind a proxy, the address that the server listens on is of no use to clients.
  */
-function apiCatalog({ publicUrl: origin = '', site, contract }: DocumentParts): object {
+function apiCatalog({ publicUrl: origin = '', hasPages, contract }: DocumentParts): object {
   const link = (path: string, type: string): object => ({ href: origin + path, type });
-  const page = (path: string): object => (site ? { 'service-doc': [link(path, 'text/html')] } : {});
+  const page = (path: string): object => (hasPages ? { 'service-doc': [link(path, 'text/html')] } : {});
   const apis = [
     {
       anchor: `${origin}/api/v1`,

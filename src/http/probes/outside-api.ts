@@ -30,7 +30,7 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
 
   router.get('/readyz', async (ctx) => {
     await checkDatabase();
-    const { isReady, reasons, checks } = reportReadiness({ isStopping: isStopping(), states: health.states });
+    const { isReady, reasons, checks } = reportReadiness(health, isStopping());
     if (!isReady) {
       const detail = reasons.map((reason) => reason.detail).join(' ');
       throw serviceUnavailable({ detail, members: { reasons, checks } });

@@ -1,11 +1,4 @@
-import { OUTAGES, type Dependency, type DependencyState } from '../../platform/telemetry/health.js';
-
-/** The state of the service that readiness follows from. */
-export interface Readiness {
-  readonly isStopping: boolean;
-  /** The dependencies that are configured. */
-  readonly states: ReadonlyMap<Dependency, DependencyState>;
-}
+import type { Dependency, DependencyState, Health } from '../../platform/telemetry/health.js';
 
 /** A reason why the service is not fully available. */
 interface Reason {
@@ -31,14 +24,13 @@ const SHUTTING_DOWN: Reason = {
  * requests. Without another dependency it answers everything, at a cost. A balancer that removes servers without Redis
  * would remove all of them.
  */
-export function reportReadiness({ isStopping, states }: Readiness): ReadinessReport {
-  const lost = [...states].filter(([, state]) => state === 'lost').map(([dependency]) => dependency);
+export function reportReadiness({ components, lost, outages }: Health, isStopping: boolean): ReadinessReport {
   return {
     isReady: !isStopping && !lost.includes('database'),
     reasons: [
       ...(isStopping ? [SHUTTING_DOWN] : []),
-      ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: OUTAGES[dependency].consequence })),
+      ...lost.map((dependency): Reason => ({ code: `${dependency}_lost`, detail: outages[dependency].consequence })),
     ],
-    checks: Object.fromEntries(states),
+    checks: Object.fromEntries([...components].map(([dependency, { state }]) => [dependency, state])),
   };
 }

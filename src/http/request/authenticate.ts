@@ -7,7 +7,7 @@ import { exhausted } from '../../limits/quotas.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
-import { fieldValues } from './header-fields.js';
+import { fieldValues } from './target.js';
 
 const CHALLENGE = 'Bearer realm="catalog"';
 

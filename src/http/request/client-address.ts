@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { fieldValues } from './header-fields.js';
+import { fieldValues } from './target.js';
 
 /**
  * Returns the address that a request comes from.

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { Problem } from '../../errors.js';
 import { mayHoldSecret } from '../../keys/api-key.js';
 import type { Middleware } from './context.js';
-import { originForm, parseTarget } from './target.js';
+import { fieldValues, originForm, parseTarget } from './target.js';
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/;
 
@@ -23,6 +24,20 @@ export const prepareRequest: Middleware = (ctx, next) => {
     traceId: parseTraceId(ctx.req.headers.traceparent),
   };
   ctx.set('X-Request-Id', requestId);
+  return next();
+};
+
+/**
+ * Refuses an HTTP/1.1 request without exactly one `Host` field (RFC 9112, section 3.2). Node's own refusal has no body.
+ *
+ * @throws Problem malformed_request; the connection closes after it
+ */
+export const requireHost: Middleware = ({ req }, next) => {
+  if (req.httpVersion === '1.1' && fieldValues(req, 'host').length !== 1) {
+    throw new Problem('malformed_request', 'An HTTP/1.1 request must have exactly one Host field.', {
+      headers: { Connection: 'close' },
+    });
+  }
   return next();
 };
 

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+
 /** The scheme and the authority of a target in absolute form. */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
@@ -63,4 +65,18 @@ export function parseTarget(target: string): Target {
 function pathOf(target: string): string {
   const end = target.indexOf('?');
   return end < 0 ? target : target.slice(0, end);
+}
+
+/**
+ * Returns every value of a header field in order. Node's `headers` keeps only the first value of some fields, and its
+ * `headersDistinct` throws for a field named `__proto__` before Node 20.20.2.
+ *
+ * @param name - in lower case
+ */
+export function fieldValues({ rawHeaders }: IncomingMessage, name: string): readonly string[] {
+  const values: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) values.push(rawHeaders[i + 1] ?? '');
+  }
+  return values;
 }

@@ -139,7 +139,7 @@ function withoutSessions(): OperatorError {
 
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
   return isStandby
-    ? new OperatorError('The database named by DATABASE_URL is a standby, where a revoked key may still be accepted.', {
+    ? new OperatorError('The database named by DATABASE_URL is a standby, which may lack the latest changes.', {
         advice: 'Set DATABASE_URL to the primary; to read from a standby, use DATABASE_READ_URL.',
       })
     : new OperatorError(

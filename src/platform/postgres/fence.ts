@@ -19,7 +19,7 @@ export interface ServerState {
   readonly timeline: number;
 }
 
-/** A server takes no writes where the primary should be. A standby may be out of date: a revoked key may work there. */
+/** A server takes no writes where the primary should be. A standby may be out of date. */
 export class DatabaseNotWritable extends DatabaseUnavailable {
   override readonly name = 'DatabaseNotWritable';
 

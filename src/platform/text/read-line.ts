@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** More than a key and the line end after it, in characters. */
+/** The most input that is read, in characters. */
 const MOST_INPUT = 200;
 
 /** @returns the first line of a short input, without the spaces around it */

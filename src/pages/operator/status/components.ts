@@ -1,12 +1,6 @@
 import { isProviderUp } from '../../../accounts/check-provider.js';
 import type { Config } from '../../../config/settings.js';
-import {
-  OUTAGES,
-  type ComponentState,
-  type Dependency,
-  type Health,
-  type Outage,
-} from '../../../platform/telemetry/health.js';
+import type { ComponentState, Dependency, Health, Outage } from '../../../platform/telemetry/health.js';
 import { cached } from '../../parts/web/cached.js';
 
 /** A component that the service works with. */
@@ -37,10 +31,10 @@ export function componentReader(
 ): (isDatabaseUp: boolean) => Promise<readonly Component[]> {
   const readProvider = oidcIssuer === undefined ? undefined : providerReader(oidcIssuer);
   return async (isDatabaseUp) => [
-    ...(Object.keys(OUTAGES) as Dependency[]).map((dependency) => {
+    ...(Object.keys(health.outages) as Dependency[]).map((dependency) => {
       const reported = health.components.get(dependency);
       return {
-        ...OUTAGES[dependency],
+        ...health.outages[dependency],
         setting: SETTING_OF[dependency],
         current: dependency === 'database' && !isDatabaseUp ? lostSince(reported) : reported,
       };

@@ -9,8 +9,7 @@ import { publicPage } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
 import { keyAddress, KeySteps } from './get-a-key.js';
 import { FirstResponse, Plans, Totals } from './numbers.js';
-import type { Readiness } from '../../../http/probes/readiness.js';
-import { OUTAGES } from '../../../platform/telemetry/health.js';
+import type { Health } from '../../../platform/telemetry/health.js';
 
 /** How long the page shows the same numbers and the same status, in milliseconds. */
 const LIFETIME_MS = 1_000;
@@ -52,7 +51,7 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
       ([counts, plans]) => ({ counts, plans }),
       () => undefined,
     );
-    const status = statusForCallers({ isStopping: isStopping(), states: health.states });
+    const status = statusForCallers(health, isStopping());
     const description =
       'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
     return publicPage(
@@ -167,9 +166,8 @@ interface ServiceStatus {
 const RESTARTING = 'One server is restarting. All calls work.';
 
 /** Shows people who call the service what `/readyz` reports to operators. */
-function statusForCallers({ isStopping, states }: Readiness): ServiceStatus {
-  const lost = [...states].flatMap(([dependency, state]) => (state === 'lost' ? [dependency] : []));
-  const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => OUTAGES[each].forCallers)]);
+function statusForCallers({ lost, outages }: Health, isStopping: boolean): ServiceStatus {
+  const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => outages[each].forCallers)]);
   if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details: [...details] };
   if (details.size > 0) return { tone: 'warning', summary: 'Degraded', details: [...details] };
   return { tone: 'ok', summary: 'All systems operational', details: [] };

@@ -1,17 +1,14 @@
-import type { Logger } from 'pino';
-import { announceIn, beginChange } from '../admission/invalidate-callers.js';
-import type { Config } from '../config/settings.js';
-import type { Listener } from '../http/connection/server.js';
-import { OperatorError, withAdvice } from '../errors.js';
-import { serveMetrics } from '../http/telemetry/metrics-server.js';
-import type { FailedAddresses } from '../limits/failed-addresses.js';
-import type { ConnectedDatabase } from '../platform/postgres/connect.js';
-import type { CloseStack } from '../platform/process/close-stack.js';
-import { readBuild } from '../platform/process/package-root.js';
-import type { RedisLink } from '../platform/redis/link.js';
-import type { Health } from '../platform/telemetry/health.js';
-import type { Metrics } from '../platform/telemetry/metrics.js';
-import type * as OperatorPages from './operator-pages.js';
+import type { OpenedAdmission } from '../../admission/open-admission.js';
+import type { Listener } from '../../http/connection/server.js';
+import { OperatorError, withAdvice } from '../../errors.js';
+import { serveMetrics } from '../../http/telemetry/metrics-server.js';
+import type { ConnectedDatabase } from '../../platform/postgres/connect.js';
+import type { CloseStack } from '../../platform/process/close-stack.js';
+import { readBuild } from '../../platform/process/package-root.js';
+import type { Health } from '../../platform/telemetry/health.js';
+import type { Metrics } from '../../platform/telemetry/metrics.js';
+import type { Failures } from '../parts/failures.js';
+import type { ServiceOptions } from '../options.js';
 
 /** The most connections of the operator pages to the database. They are opened when a page needs them. */
 const POOL_SIZE = 2;
@@ -20,24 +17,13 @@ const POOL_SIZE = 2;
 const ACQUIRE_TIMEOUT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 8_000;
 
-/** Loads the operator pages. */
-export type LoadOperatorPages = () => Promise<typeof OperatorPages>;
-
 /** What the server of the metrics and of the operator pages needs of the process that it is part of. */
-interface InternalServerOptions {
-  readonly config: Config;
-  readonly log: Logger;
-  /** The folder of this package's package.json. */
-  readonly packageRoot: string;
-  readonly nodeVersion: string;
-  readonly database: ConnectedDatabase;
-  readonly redis: RedisLink | undefined;
-  /** The addresses whose keys failed. */
-  readonly failedAddresses: FailedAddresses;
+interface InternalServerParts {
+  readonly databases: ConnectedDatabase;
+  readonly admission: Pick<OpenedAdmission, 'redis' | 'beginChange'>;
+  readonly failures: Failures;
   readonly metrics: Metrics;
   readonly health: Health;
-  /** Undefined for a server without operator pages. */
-  readonly loadPages: LoadOperatorPages | undefined;
   /** The origin of the public pages, once their server listens. */
   readonly publicUrl: () => string;
 }
@@ -51,16 +37,17 @@ interface InternalServerOptions {
  * @throws OperatorError when a configured address is not available
  */
 export async function openInternalServer(
-  options: InternalServerOptions,
+  options: ServiceOptions,
+  parts: InternalServerParts,
   opened: CloseStack,
 ): Promise<string | undefined> {
-  const { config, log, metrics, loadPages } = options;
+  const { config, log } = options;
   const { metricsAddress: address } = config;
   if (address === undefined) return undefined;
   let origin = '';
-  const pages = loadPages && openOperatorPages({ ...options, loadPages, url: () => origin }, opened);
+  const pages = openOperatorPages(options, parts, () => origin, opened);
   try {
-    const server = opened.add(await serveMetrics(address, metrics, log, pages), (it) => it.close());
+    const server = opened.add(await serveMetrics(address, parts.metrics, log, pages), (it) => it.close());
     ({ origin } = new URL(server.url));
     return server.url;
   } catch (error) {
@@ -70,14 +57,20 @@ export async function openInternalServer(
   }
 }
 
-/** Opens what the operator pages need. The pages themselves are loaded with the first request for one. */
+/**
+ * Opens what the operator pages need. The pages themselves are loaded with the first request for one.
+ *
+ * @returns undefined for a server without them
+ */
 function openOperatorPages(
-  options: InternalServerOptions & { readonly loadPages: LoadOperatorPages; readonly url: () => string },
+  { config, log, packageRoot, nodeVersion, loadOperatorPages }: ServiceOptions,
+  { databases, admission, failures, health, publicUrl }: InternalServerParts,
+  url: () => string,
   opened: CloseStack,
-): Listener {
-  const { log, packageRoot, database, redis, loadPages } = options;
+): Listener | undefined {
+  if (loadOperatorPages === undefined) return undefined;
   const db = opened.add(
-    database.openPool({
+    databases.openPool({
       applicationName: 'catalog operator pages',
       poolSize: POOL_SIZE,
       acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
@@ -86,20 +79,27 @@ function openOperatorPages(
     (it) => it.destroy(),
   );
 
-  async function load(): Promise<Listener> {
-    const { createOperatorPages, readGuides, readStaticFiles } = await loadPages();
+  const load = async (): Promise<Listener> => {
+    const { createOperatorPages, readGuides, readStaticFiles } = await loadOperatorPages();
     const files = await readStaticFiles(packageRoot);
     const guides = await readGuides(packageRoot);
     const build = await readBuild(packageRoot);
     return createOperatorPages({
-      ...options,
+      config,
+      log,
+      nodeVersion,
+      build,
       files,
       guides,
-      build,
       db,
-      beginChange: () => beginChange(announceIn(redis), database.fence),
+      redis: admission.redis,
+      beginChange: admission.beginChange,
+      failedAddresses: failures.addresses,
+      health,
+      url,
+      publicUrl,
     });
-  }
+  };
 
   let loaded: Promise<Listener> | undefined;
   return async (request, response) => {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 
 /** Descriptors that a server needs besides its pools: about 20 itself and for Redis, up to 32 for `/metrics`, and up to 32 for published copies. */
@@ -14,11 +15,14 @@ const FEWEST_CONNECTIONS = 16;
  * Computes how many client connections a server may have, so that it can still open files and connections to PostgreSQL
  * and Redis when many clients are connected.
  *
- * @param pooled - how many connections to databases it may have
  * @param openFiles - how many files the process may open
  * @throws OperatorError when too few are left for clients
  */
-export function connectionsWithin(pooled: number, openFiles = openFileLimit()): number {
+export function connectionsWithin(
+  { databasePoolSize, databaseReadUrl }: Pick<Config, 'databasePoolSize' | 'databaseReadUrl'>,
+  openFiles = openFileLimit(),
+): number {
+  const pooled = databasePoolSize * (databaseReadUrl === undefined ? 1 : 2);
   const own = RESERVED + pooled * DESCRIPTORS_OF_POOLED_CONNECTION;
   if (openFiles < own + FEWEST_CONNECTIONS) {
     throw new OperatorError(

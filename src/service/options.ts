@@ -1,0 +1,43 @@
+import type { Logger } from 'pino';
+import type { Config } from '../config/settings.js';
+import type { OperatorError } from '../errors.js';
+import type { ServerLimits } from '../http/connection/server.js';
+import type { FailurePolicy } from '../limits/failed-attempts.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
+import type { Micros } from '../platform/time/micros.js';
+import type * as OperatorPages from './operator-pages.js';
+import type * as Site from './site.js';
+
+/** What a service is made from. */
+export interface ServiceOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly droppedLines: () => number;
+  /** The folder of this package's package.json. */
+  readonly packageRoot: string;
+  /** The version of Node.js that runs this process. */
+  readonly nodeVersion: string;
+  /** Whether to bring the schema of DATABASE_URL up to date first. */
+  readonly migrate: boolean;
+  /** Called when the embedded PostgreSQL ends by itself. */
+  readonly onDatabaseLost?: (reason: OperatorError) => void;
+  /** Called when the database is open, before the service takes requests. */
+  readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
+  /** The pages for people; undefined for a server without. */
+  readonly site?: typeof Site | undefined;
+  /** Loads the pages for the operator; undefined for a server without. */
+  readonly loadOperatorPages?: (() => Promise<typeof OperatorPages>) | undefined;
+  readonly overrides?: ServiceOverrides;
+}
+
+/** The parts of the service that tests replace. */
+export interface ServiceOverrides {
+  /** The clock of this process, in microseconds since 1970. */
+  readonly now?: () => Micros;
+  readonly failurePolicy?: FailurePolicy;
+  readonly serverLimits?: Partial<ServerLimits>;
+  /** The interval at which the last use and the usage of keys are saved, in milliseconds. */
+  readonly flushIntervalMs?: number;
+  /** The interval at which notices are recorded and sent, in milliseconds. */
+  readonly noticeIntervalMs?: number;
+}

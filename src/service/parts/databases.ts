@@ -1,0 +1,72 @@
+import type { Knex } from 'knex';
+import type { Config } from '../../config/settings.js';
+import { recurring } from '../../platform/async/recurring.js';
+import { connectDatabase, type ConnectedDatabase } from '../../platform/postgres/connect.js';
+import { databaseCheck, openDatabase, poolOf } from '../../platform/postgres/database.js';
+import { readFrom, readFromReplica, type Read } from '../../platform/postgres/replica.js';
+import type { CloseStack } from '../../platform/process/close-stack.js';
+import type { Health } from '../../platform/telemetry/health.js';
+import type { ServiceOptions } from '../options.js';
+
+/** The interval of database checks, in milliseconds. They report a loss even without probes. */
+const CHECK_INTERVAL_MS = 2_000;
+
+/** The primary, and the replica if there is one. */
+export interface Databases extends ConnectedDatabase {
+  /** Reads from the replica while it answers. */
+  readonly read: Read;
+  /** By the server that they lead to. */
+  readonly pools: Readonly<Record<string, Knex>>;
+  /** Checks the primary and reports the result to health. */
+  readonly check: () => Promise<void>;
+}
+
+/** Opens the databases, and begins to check the primary. */
+export async function openDatabases(options: ServiceOptions, health: Health, opened: CloseStack): Promise<Databases> {
+  const { config, packageRoot, migrate, onDatabaseLost, prepare } = options;
+  const { databaseMs, replicaMs } = timeBounds(config);
+  const primary = await connectDatabase({
+    databaseUrl: config.databaseUrl,
+    dataDir: config.dataDir,
+    packageRoot,
+    applicationName: 'catalog serve',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: databaseMs,
+    statementTimeoutMs: databaseMs,
+    migrate,
+    onLost: onDatabaseLost,
+  });
+  opened.add(primary, (it) => it.close());
+  await prepare?.(primary);
+  const { db, fence } = primary;
+  const check = databaseCheck(db, health, databaseMs);
+  opened.add(recurring(check, CHECK_INTERVAL_MS), (it) => it.stop());
+  if (config.databaseReadUrl === undefined) return { ...primary, read: readFrom(db), pools: { primary: db }, check };
+  const replica = openDatabase({
+    address: config.databaseReadUrl,
+    applicationName: 'catalog serve (replica)',
+    poolSize: config.databasePoolSize,
+    acquireTimeoutMs: replicaMs,
+    statementTimeoutMs: replicaMs,
+    accept: (state) => fence.acceptReplica(state),
+  });
+  opened.add(replica, (it) => it.destroy());
+  fence.onRaised(() => poolOf(replica).renew());
+  const read = readFromReplica(db, replica, (state, error) => health.note('replica', state, error));
+  return { ...primary, read, pools: { primary: db, replica }, check };
+}
+
+/**
+ * Divides the time of a request, so that it gets its own answer rather than the deadline's. By default a request has
+ * 900 ms: 800 for the database, 300 for the replica, 250 for Redis. The primary can then still answer in time when the
+ * replica does not, and the database when Redis does not.
+ *
+ * @returns the bounds on a wait for each, in milliseconds
+ */
+export function timeBounds({ requestTimeoutMs }: Config) {
+  return {
+    databaseMs: Math.round((requestTimeoutMs * 8) / 9),
+    replicaMs: Math.round(requestTimeoutMs / 3),
+    redisMs: Math.round((requestTimeoutMs * 5) / 18),
+  };
+}

@@ -1,0 +1,44 @@
+import type { Logger } from 'pino';
+import type { Config } from '../../config/settings.js';
+import { Health, type Dependency, type Outage } from '../../platform/telemetry/health.js';
+
+export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
+  database: {
+    name: 'PostgreSQL',
+    consequence: 'Requests that need the database are answered with 503.',
+    forCallers:
+      'Most calls fail with 503 at the moment: wait the number of seconds in Retry-After, then try again. Your keys are not affected, but you cannot sign in or change them until the service has recovered.',
+    advice: 'Bring the primary back, or fail over.',
+    guide: 'runbook#postgresql-is-down',
+  },
+  replica: {
+    name: 'Read replica',
+    consequence: 'The read replica is down; reads go to the primary.',
+    forCallers: 'All calls work, but may take a little longer.',
+    advice: 'Bring the replica back. Clients are not affected.',
+    guide: 'runbook#the-read-replica-is-down',
+  },
+  redis: {
+    name: 'Redis',
+    consequence: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
+    forCallers: 'All calls work. Until the service has recovered, rate limits may count fewer requests than you send.',
+    advice: 'Check that Redis answers and is neither full nor read-only.',
+    guide: 'runbook#redis-is-down',
+  },
+  announcements: {
+    name: 'Change notifications',
+    consequence: 'Change notifications are down; each request looks its key up in the database.',
+    forCallers: 'All calls work, but may take a little longer.',
+    advice: 'Look for “announcements lost” in the log, which has the reason.',
+    guide: 'runbook#change-notifications-are-down',
+  },
+};
+
+/** Creates the health of the components that are configured. */
+export function createHealth({ redisUrl, databaseReadUrl }: Config, log: Logger): Health {
+  return new Health(log, OUTAGES, [
+    'database',
+    ...(redisUrl === undefined ? [] : (['redis', 'announcements'] as const)),
+    ...(databaseReadUrl === undefined ? [] : (['replica'] as const)),
+  ]);
+}

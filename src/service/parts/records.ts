@@ -1,0 +1,73 @@
+import type { Knex } from 'knex';
+import type { Logger } from 'pino';
+import { removeExpired } from '../../accounts/expired.js';
+import { removeOldEvents } from '../../events/events.js';
+import { removeOldNotices } from '../../notices/outbox.js';
+import { LastUsed } from '../../keys/last-used.js';
+import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
+import type { CloseStack } from '../../platform/process/close-stack.js';
+import type { SteadyClock } from '../../platform/time/steady-clock.js';
+import { recurring } from '../../platform/async/recurring.js';
+import { UsageCounter } from '../../usage/usage-counter.js';
+import { mergeOldHours, removeOldUsage } from '../../usage/write-usage.js';
+import type { ServiceOptions } from '../options.js';
+
+/** The interval at which records are saved, in milliseconds. A crash loses the records of one interval. */
+const FLUSH_INTERVAL_MS = 10_000;
+
+/** Flushes from one removal of old rows to the next: about ten minutes. Reads already ignore old rows. */
+const FLUSHES_PER_REMOVAL = 60;
+
+/** Records of requests that are kept in memory. */
+export interface RequestRecords {
+  readonly lastUsed: LastUsed;
+  readonly usage: UsageCounter;
+}
+
+/**
+ * Opens the records, and starts the work that no request waits for: saving them and removing old rows.
+ *
+ * @param opened - saves the records for the last time when it is closed
+ */
+export function openRecords(
+  { log, overrides }: ServiceOptions,
+  db: Knex,
+  clock: SteadyClock,
+  opened: CloseStack,
+): RequestRecords {
+  const records = { lastUsed: new LastUsed(clock), usage: new UsageCounter() };
+  let flushes = 0;
+  const work = recurring(async () => {
+    await flush(records, db, log);
+    if (flushes % FLUSHES_PER_REMOVAL === 0) await removeOldRows(db, log);
+    flushes += 1;
+  }, overrides?.flushIntervalMs ?? FLUSH_INTERVAL_MS);
+  opened.add(work, async (it) => {
+    await it.stop();
+    await flush(records, db, log);
+  });
+  return records;
+}
+
+/** Saves the records. A record that cannot be saved is kept for the next time. */
+async function flush({ lastUsed, usage }: RequestRecords, db: Knex, log: Logger): Promise<void> {
+  await attempt(log, 'could not save when keys were last used; trying again later', () => lastUsed.flush(db));
+  await attempt(log, 'could not save the usage of keys; trying again later', () => usage.flush(db));
+}
+
+async function removeOldRows(db: Knex, log: Logger): Promise<void> {
+  await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
+  await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+  await attempt(log, 'could not merge the hours of old usage; trying again later', () => mergeOldHours(db));
+  await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
+  await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));
+}
+
+/** Does something that may fail, and logs the failure. Does not log the loss of the database, which Health logs once. */
+export async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (!isDatabaseUnavailable(error)) log.warn({ err: error }, failure);
+  }
+}
