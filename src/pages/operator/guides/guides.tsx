@@ -5,9 +5,6 @@ import { addGuidePages } from '../../parts/guides/guide-pages.js';
 import type { OperatorParts } from '../context.js';
 import { operatorFrame, TABS } from '../layout.js';
 
-/** Where the guides are. */
-const GUIDES_PATH = '/guides';
-
 /** What each guide is about, in reading order. */
 export const GUIDES = {
   install: 'Go from a checkout to a server on your own PostgreSQL, with a proxy and file limits.',
@@ -28,9 +25,6 @@ export const GUIDES = {
   performance: 'What a request costs, how the service grows, and how that was measured.',
 };
 
-/** A link to a guide for developers, as it works in the repository. */
-const FOR_DEVELOPERS = /^\.\.\/\.\.\/public\/guides\/([\w-]+)\.md(#.*)?$/;
-
 /** Reads the guides for operators. @param packageRoot - the folder of this package's package.json */
 export function readGuides(packageRoot: string): Promise<readonly Guide[]> {
   return readGuideFiles(`${packageRoot}/src/pages/operator/guides`, GUIDES);
@@ -41,23 +35,16 @@ export function readGuides(packageRoot: string): Promise<readonly Guide[]> {
  * sign-in needs, is when the runbook is needed.
  */
 export function addGuides(router: PageRouter, parts: OperatorParts): void {
-  const { config, guides, publicUrl } = parts;
-  const reference = (): string | undefined => (config.site ? `${publicUrl()}/docs` : undefined);
   addGuidePages(router, {
-    guides,
+    guides: parts.guides,
     frame: operatorFrame(parts),
-    path: GUIDES_PATH,
+    path: '/guides',
     lead: 'How to install, configure, monitor and repair the service.',
     navigation: (
-      <div class="container">
+      <div class="container-wide">
         <Tabs name="Operator" tabs={TABS} tab="guides" />
       </div>
     ),
-    resolve: (address) => {
-      const [, name, part = ''] = FOR_DEVELOPERS.exec(address) ?? [];
-      const docs = reference();
-      return name === undefined || docs === undefined ? undefined : `${docs}/guides/${name}${part}`;
-    },
-    reference,
+    docs: () => (parts.config.site ? `${parts.publicUrl()}/docs` : undefined),
   });
 }

@@ -23,10 +23,8 @@ export interface GuideShelf {
   readonly markdownPath?: (guide: Guide) => string;
   /** @returns the text of a guide as this deployment shows it */
   readonly textOf?: (guide: Guide) => string;
-  /** @returns where a link leads that is not to a guide of the shelf; undefined for a file that only the repository has */
-  readonly resolve?: (address: string) => string | undefined;
-  /** @returns the address of the reference, which describes error codes; undefined where it is not served */
-  readonly reference: () => string | undefined;
+  /** @returns the address of the reference, with the guides for developers below it; undefined where it is not served */
+  readonly docs: () => string | undefined;
 }
 
 /** Adds a list of guides, and a page for each. They are rendered once, and the same for everybody. */
@@ -70,10 +68,10 @@ function GuideList({ shelf: { guides, path, lead, navigation, search } }: { read
 }
 
 function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
-  const { guides, path, navigation, search, markdownPath, textOf, reference } = shelf;
+  const { guides, path, navigation, search, markdownPath, textOf, docs } = shelf;
   const { html, headings } = renderMarkdown(textOf?.(guide) ?? guide.text, {
     resolve: (address) => addressOnPage(address, shelf),
-    linkCode: (code) => linkErrorCode(code, reference()),
+    linkCode: (code) => linkErrorCode(code, docs()),
   });
   const sections = headings.filter(({ level }) => level === 2);
   const groups = [
@@ -119,14 +117,18 @@ function Neighbours({ guide, shelf: { guides, path } }: { readonly guide: Guide;
   );
 }
 
+/** A link to a guide beside this one, or to a guide for developers, as it works in the repository. */
+const GUIDE = /^(\.\.\/\.\.\/public\/guides\/)?([\w-]+)\.md(#.*)?$/;
+
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
-export function addressOnPage(address: string, { path, resolve }: GuideShelf): string | undefined {
+export function addressOnPage(address: string, { path, docs }: GuideShelf): string | undefined {
   if (/^(https?:|mailto:|#)/.test(address)) return address;
-  const [, name, part = ''] = /^([\w-]+)\.md(#.*)?$/.exec(address) ?? [];
-  return name === undefined ? resolve?.(address) : `${path}/${name}${part}`;
+  const [, elsewhere, name, part = ''] = GUIDE.exec(address) ?? [];
+  if (name === undefined || (elsewhere !== undefined && docs() === undefined)) return undefined;
+  return `${elsewhere === undefined ? path : `${docs()}/guides`}/${name}${part}`;
 }
 
-function linkErrorCode(code: string, reference: string | undefined): string | undefined {
+function linkErrorCode(code: string, docs: string | undefined): string | undefined {
   const id = errorId(code);
-  return id === undefined || reference === undefined ? undefined : `${reference}#${id}`;
+  return id === undefined || docs === undefined ? undefined : `${docs}#${id}`;
 }

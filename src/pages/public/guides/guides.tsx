@@ -42,7 +42,7 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
     search: <SearchBox />,
     markdownPath,
     textOf,
-    reference: () => '/docs',
+    docs: () => '/docs',
   };
   addGuidePages(router, shelf);
   for (const guide of site.guides) {
