@@ -41,7 +41,7 @@ export function addGuides(router: PageRouter, parts: OperatorParts): void {
     path: '/guides',
     lead: 'How to install, configure, monitor and repair the service.',
     navigation: (
-      <div class="container-wide">
+      <div class="container">
         <Tabs name="Operator" tabs={TABS} tab="guides" />
       </div>
     ),
