@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ROOT } from '../support/guides.js';
+import { GUIDES, ROOT } from '../support/guides.js';
 import { metricsUrlOf, scrape } from '../support/http/exposition.js';
 import { Visitor } from '../support/http/visitor.js';
 import { createEmptyDatabase } from '../support/postgres.js';
@@ -71,6 +71,7 @@ describe('the package that make package makes', function () {
       own.filter((path) => /\.map$|\.tsx?$|(^|\/)test\/|\.test\./.test(path)),
       [],
     );
+    for (const name of GUIDES) assert.ok(own.some((path) => path.endsWith(`/guides/${name}.md`)), name);
     const size = [...packed.files.values()].reduce((sum, bytes) => sum + bytes, 0);
     assert.ok(size < 20 * MEGABYTE, `${(size / MEGABYTE).toFixed(1)} MB`);
     // Otherwise npx would start another one.
