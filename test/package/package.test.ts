@@ -71,7 +71,11 @@ describe('the package that make package makes', function () {
       own.filter((path) => /\.map$|\.tsx?$|(^|\/)test\/|\.test\./.test(path)),
       [],
     );
-    for (const name of GUIDES) assert.ok(own.some((path) => path.endsWith(`/guides/${name}.md`)), name);
+    for (const name of GUIDES)
+      assert.ok(
+        own.some((path) => path.endsWith(`/guides/${name}.md`)),
+        name,
+      );
     const size = [...packed.files.values()].reduce((sum, bytes) => sum + bytes, 0);
     assert.ok(size < 20 * MEGABYTE, `${(size / MEGABYTE).toFixed(1)} MB`);
     // Otherwise npx would start another one.
