@@ -7,15 +7,15 @@ import { connect, type AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { join } from 'node:path';
-import { formatManifest } from '../../src/copies/manifest.js';
-import { createDownloads } from '../../src/http/copies/downloads.js';
-import { eventually } from '../support/eventually.js';
-import { assertProblem } from '../support/problem.js';
-import { send, type Reply } from '../support/request.js';
-import type { TestService } from '../support/service.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
-import { testWorld } from '../support/world.js';
-import { sampleManifest } from './sample-manifest.js';
+import { formatManifest } from '../../../src/copies/manifest.js';
+import { createDownloads } from '../../../src/http/copies/downloads.js';
+import { eventually } from '../../support/eventually.js';
+import { assertProblem } from '../../support/problem.js';
+import { send, type Reply } from '../../support/request.js';
+import type { TestService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+import { testWorld } from '../../support/world.js';
+import { sampleManifest } from '../../copies/sample-manifest.js';
 
 const STALLED_TIMEOUT_MS = 500;
 

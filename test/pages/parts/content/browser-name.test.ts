@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { browserName } from '../../../src/pages/parts/content/browser-name.js';
+import { browserName } from '../../../../src/pages/parts/content/browser-name.js';
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)';
 

@@ -4,13 +4,13 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DOMParser, type Document, type Element } from '@xmldom/xmldom';
 import { load } from 'js-yaml';
 import { h, type VNode } from 'preact';
-import { withRecentExamples } from '../../../src/http/probes/recent-examples.js';
-import { ERROR_CODES } from '../../../src/errors.js';
-import { renderParts } from '../../../src/pages/parts/frame/page.js';
-import { operationsOf, resolve, type Contract } from '../../../src/pages/public/reference/contract.js';
-import { ROOT } from '../../support/guides.js';
-import { send } from '../../support/request.js';
-import { serveWithoutDatabase } from '../site-alone.js';
+import { withRecentExamples } from '../../../../src/http/probes/recent-examples.js';
+import { ERROR_CODES } from '../../../../src/errors.js';
+import { renderParts } from '../../../../src/pages/parts/frame/page.js';
+import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
+import { ROOT } from '../../../support/guides.js';
+import { send } from '../../../support/request.js';
+import { serveWithoutDatabase } from '../../site-alone.js';
 
 const contract = load(withRecentExamples(readFileSync(new URL('openapi.yaml', ROOT), 'utf8'), Date.now())) as Contract;
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { restartFeed } from '../../../src/catalog/restart.js';
-import { asPosition } from '../../../src/catalog/since.js';
-import type { Answer } from '../../../src/contract.js';
-import { fromRfc3339, systemClock, toRfc3339, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
-import { eventually } from '../../support/eventually.js';
-import { pastTriggers } from '../../support/postgres/past-triggers.js';
-import { assertProblem } from '../../support/problem.js';
-import type { Reply, RequestOptions } from '../../support/request.js';
-import { startService, type TestService } from '../../support/service.js';
-import { addTitleAt, addTitles, changesOf, emptyCatalogue, removeTitles, titleIds } from '../../support/titles.js';
+import { restartFeed } from '../../src/catalog/restart.js';
+import { asPosition } from '../../src/catalog/since.js';
+import type { Answer } from '../../src/contract.js';
+import { fromRfc3339, systemClock, toRfc3339, toSeconds, type Micros } from '../../src/platform/time/micros.js';
+import { eventually } from '../support/eventually.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
+import { assertProblem } from '../support/problem.js';
+import type { Reply, RequestOptions } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { addTitleAt, addTitles, changesOf, emptyCatalogue, removeTitles, titleIds } from '../support/titles.js';
 
 const SECOND: Micros = 1_000_000n;
 const MINUTE = 60n * SECOND;

@@ -3,14 +3,14 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
-import { listEvents } from '../../src/events/events.js';
-import { generateApiKey } from '../../src/keys/api-key.js';
-import { Visitor } from '../support/http/visitor.js';
-import { ROOT } from '../support/guides.js';
-import { assertProblem } from '../support/problem.js';
-import { converse } from '../support/http/conversation.js';
-import { send, type Reply } from '../support/request.js';
-import { startService, type TestService } from '../support/service.js';
+import { listEvents } from '../../../src/events/events.js';
+import { generateApiKey } from '../../../src/keys/api-key.js';
+import { Visitor } from '../../support/http/visitor.js';
+import { ROOT } from '../../support/guides.js';
+import { assertProblem } from '../../support/problem.js';
+import { converse } from '../../support/http/conversation.js';
+import { send, type Reply } from '../../support/request.js';
+import { startService, type TestService } from '../../support/service.js';
 
 const PATH = '/revoke-leaked-key';
 

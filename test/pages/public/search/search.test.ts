@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { ERROR_CODES } from '../../../src/errors.js';
-import { generateApiKey } from '../../../src/keys/api-key.js';
-import { MAX_QUERY } from '../../../src/pages/parts/content/search-form.js';
-import type { Guide } from '../../../src/pages/parts/guides/guide-files.js';
-import { operationsOf, resolve, type Contract } from '../../../src/pages/public/reference/contract.js';
-import { createSearch, type Search } from '../../../src/pages/public/search/search.js';
-import { listEntries, type Entry } from '../../../src/pages/public/search/search-index.js';
-import { ROOT } from '../../support/guides.js';
-import { send } from '../../support/request.js';
-import { serveWithoutDatabase } from '../site-alone.js';
+import { ERROR_CODES } from '../../../../src/errors.js';
+import { generateApiKey } from '../../../../src/keys/api-key.js';
+import { MAX_QUERY } from '../../../../src/pages/parts/content/search-form.js';
+import type { Guide } from '../../../../src/pages/parts/guides/guide-files.js';
+import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
+import { createSearch, type Search } from '../../../../src/pages/public/search/search.js';
+import { listEntries, type Entry } from '../../../../src/pages/public/search/search-index.js';
+import { ROOT } from '../../../support/guides.js';
+import { send } from '../../../support/request.js';
+import { serveWithoutDatabase } from '../../site-alone.js';
 
 const contract = JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT), 'utf8')) as Contract;
 

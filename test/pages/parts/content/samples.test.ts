@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { skipWithout } from '../../support/programs/skip.js';
-import { send } from '../../support/request.js';
-import type { TestService } from '../../support/service.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
-import { startDemoService } from '../../support/catalog/demo-service.js';
+import { skipWithout } from '../../../support/programs/skip.js';
+import { send } from '../../../support/request.js';
+import type { TestService } from '../../../support/service.js';
+import { temporaryFolder } from '../../../support/temporary-folder.js';
+import { startDemoService } from '../../../support/catalog/demo-service.js';
 
 /** The languages of the samples, each with a command that succeeds where it is installed. */
 const LANGUAGES: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {

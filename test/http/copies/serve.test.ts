@@ -6,16 +6,18 @@ import { readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
-import { fileOf, parseManifest, type Manifest } from '../../src/copies/manifest.js';
-import { assertHeaders, assertProblem } from '../support/problem.js';
-import { runCommand } from '../support/programs/command.js';
-import { send, type Reply, type RequestOptions } from '../support/request.js';
-import type { TestService } from '../support/service.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
-import { addTitles } from '../support/titles.js';
-import { testWorld } from '../support/world.js';
+import { fileOf, parseManifest, type Manifest } from '../../../src/copies/manifest.js';
+import { assertHeaders, assertProblem } from '../../support/problem.js';
+import { runCommand } from '../../support/programs/command.js';
+import { send, type Reply, type RequestOptions } from '../../support/request.js';
+import type { TestService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
+import { addTitles } from '../../support/titles.js';
+import { testWorld } from '../../support/world.js';
 
-const DOCUMENT = JSON.parse(readFileSync(new URL('../../generated/openapi-copies.json', import.meta.url), 'utf8')) as {
+const DOCUMENT = JSON.parse(
+  readFileSync(new URL('../../../generated/openapi-copies.json', import.meta.url), 'utf8'),
+) as {
   paths: Record<string, { get: { responses: Record<string, unknown> } }>;
   components: { schemas: Record<string, object> };
 };

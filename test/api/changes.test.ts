@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
-import type { Answer } from '../../../src/contract.js';
-import { assertHeaders, assertProblem } from '../../support/problem.js';
-import { startService, type TestService } from '../../support/service.js';
-import { addTitles, changesOf, removeTitles, titleIds } from '../../support/titles.js';
+import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
+import type { Answer } from '../../src/contract.js';
+import { assertHeaders, assertProblem } from '../support/problem.js';
+import { startService, type TestService } from '../support/service.js';
+import { addTitles, changesOf, removeTitles, titleIds } from '../support/titles.js';
 
 type Page = Answer<'getChanges'>;
 

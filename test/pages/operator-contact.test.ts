@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { suspendDeveloper } from '../../../src/developers/developers.js';
-import { Visitor, signIn } from '../../support/http/visitor.js';
-import { send } from '../../support/request.js';
-import { startService, type TestService } from '../../support/service.js';
-import { PAGES, settingsPages, UNKNOWN } from '../pages.js';
+import { suspendDeveloper } from '../../src/developers/developers.js';
+import { Visitor, signIn } from '../support/http/visitor.js';
+import { send } from '../support/request.js';
+import { startService, type TestService } from '../support/service.js';
+import { PAGES, settingsPages, UNKNOWN } from './pages.js';
 
 const CONTACT = 'mailto:ops@catalog.example?subject=Catalog';
 const WORDS = 'the operator of this service';
