@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import { OperatorError } from '../../errors.js';
 import { describeRequestError } from '../../http/telemetry/loggable-error.js';
 import { toProblem } from '../../http/response/problems.js';
@@ -43,17 +42,6 @@ function lacksRights(error: unknown): boolean {
   return sqlState(error) === INSUFFICIENT_PRIVILEGE;
 }
 
-/** What became of the form that was sent. */
-function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
-  return status < 500 || ctx.state.mayHaveChanged !== true ? (
-    <p>Nothing was changed.</p>
-  ) : (
-    <p>
-      Your change may have been made. Check the <a href="/developers">developer</a> before you submit the form again.
-    </p>
-  );
-}
-
 /** Answers an operator with an error as a page. */
 export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
   const { status, title, detail, headers } = toPageError(ctx, error, parts.log);
@@ -62,7 +50,7 @@ export function operatorErrorPage(ctx: PageContext, error: unknown, parts: Opera
     title,
     headers,
     detail,
-    outcome: <Outcome ctx={ctx} status={status} />,
+    record: { address: '/developers', label: 'the developer' },
     links: [
       ...(lacksRights(error)
         ? [{ address: '/guides/operator-pages#developers', label: 'Guide “Operator pages”' }]

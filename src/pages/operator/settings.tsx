@@ -13,8 +13,8 @@ export function addSettings(router: PageRouter, { config }: OperatorParts): void
       { title: 'Settings', tab: 'settings' },
       <>
         <p>
-          What this server was started with; defaults are grey. Change a setting in the environment, and restart the
-          server.
+          What this server was started with; values that are the default are grey. Change a setting in the environment,
+          and restart the server.
         </p>
         <Table
           caption="Settings"
@@ -34,7 +34,6 @@ export function addSettings(router: PageRouter, { config }: OperatorParts): void
 function Value({ setting, config }: { readonly setting: keyof Config; readonly config: Config }): ComponentChildren {
   const { fallback, isSecret, default: inWords } = SETTINGS[setting];
   const value = config[setting];
-  // Values that were parsed from a text are never the default itself.
   if (value === fallback) return <span class="muted">{inWords}</span>;
   return isSecret ? 'set, not shown' : <code>{textOf(value)}</code>;
 }

@@ -53,7 +53,7 @@ describe('the overview of the settings', () => {
     await addUsage(prefix, hour + 1, 5_000, 0);
     assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
     const { text } = await overview();
-    assert.match(text, /Active keys 2 of 20 Requests since 00:00 UTC 2,000 Success rate 99\.5% Refused by a limit 9 /);
+    assert.match(text, /Active keys 2 of 20 Requests since 00:00 UTC 2,000 Success rate 99\.5% Rate limited 9 /);
     assert.match(text, /Free plan Per minute on the Free plan 1 used 1 of 60 requests; resets in \d+ s/);
   });
 

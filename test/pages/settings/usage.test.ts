@@ -92,7 +92,7 @@ describe('the usage page', () => {
     assert.deepEqual(days[30], ['Total', '1,272', '1,249', '20', '3', '98.1%']);
     assert.deepEqual(numbers(text), { Requests: '1,272', 'Success rate': '98.1%', Refused: '20', Failed: '3' });
     for (const count of ['1,239', '20', '3']) assert.ok(text.includes(`<title>${dayOf(0)}: ${count}</title>`), count);
-    assert.match(text, /Refused by a limit \(429\) <strong>20<.*? aria-label="Chart by day, at most 20 in one day"/s);
+    assert.match(text, /Rate limited \(429\) <strong>20<.*? aria-label="Chart by day, at most 20 in one day"/s);
     assert.deepEqual(table(text, 'Requests by key'), [
       [`production${key.prefix}`, '1,267', '1,244', '20', '3', '98.1%'],
       [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '100%'],

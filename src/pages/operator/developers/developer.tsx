@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
-import type { VNode } from 'preact';
-import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
-import { listPasskeys, type Passkey } from '../../../accounts/passkeys.js';
+import { listIdentities } from '../../../accounts/identities.js';
+import { listPasskeys } from '../../../accounts/passkeys.js';
 import { listSessions } from '../../../accounts/sessions.js';
 import { findDeveloper, type Developer } from '../../../developers/developers.js';
 import { listEvents } from '../../../events/events.js';
@@ -47,7 +46,10 @@ export function trailTo({ id, projectName }: Developer): { path: string; label: 
 export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
   router.get(`${DEVELOPERS}/:id`, async (ctx) => {
     const developer = await developerOf(ctx, db);
-    const { id: developerId, projectName } = developer;
+    const { id: developerId, projectName, suspendedAt, planId, createdAt, attributionRequired } = developer;
+    const path = developerPath(developerId);
+    const identities = await listIdentities(db, developerId);
+    const passkeys = await listPasskeys(db, developerId);
     const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, slice));
     const sessions = await listSessions(db, developerId, { limit: SHOWN, offset: 0 });
     const [usage] = await readUsageByDeveloper(db, { days: SHOWN_DAYS, developerId });
@@ -55,12 +57,42 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
       ctx,
       { title: isolated(projectName), tab: 'developers', trail: { path: DEVELOPERS, label: 'All developers' } },
       <>
-        <DeveloperFacts
-          developer={developer}
-          identities={await listIdentities(db, developerId)}
-          passkeys={await listPasskeys(db, developerId)}
+        <Facts
+          facts={{
+            'Developer ID': developerId,
+            State:
+              suspendedAt === null ? (
+                <Badge tone="ok">Active</Badge>
+              ) : (
+                [<Badge tone="danger">Suspended</Badge>, ' ', <RelativeTime at={suspendedAt} />]
+              ),
+            'Plan of new keys': (
+              <>
+                <code>{planId}</code>{' '}
+                <a class="small" href={`${path}/plan`} aria-label="Change the plan">
+                  Change
+                </a>
+              </>
+            ),
+            Created: <Time at={createdAt} />,
+            Attribution: attributionRequired ? 'Required' : 'Not required',
+            Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
+            Passkeys:
+              passkeys.length === 0
+                ? 'None'
+                : passkeys.map(({ name }, index) => [index > 0 && ', ', <UserText text={name} />]),
+          }}
         />
-        <Acts developer={developer} />
+        <div class="cluster">
+          <form method="post" action={`${path}/sign-in-link`}>
+            <Button label="Create a sign-in link" />
+          </form>
+          {suspendedAt === null ? (
+            <Button href={`${path}/suspend`} tone="danger" label="Suspend" />
+          ) : (
+            <Button href={`${path}/reinstate`} label="Reinstate" />
+          )}
+        </div>
         {usage !== undefined && (
           <section>
             <h2 id="usage">Requests in the last {SHOWN_DAYS} days</h2>
@@ -71,7 +103,7 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
           <h2 id="keys">Keys</h2>
           {keys.rows.length === 0 && <p class="empty">No keys</p>}
           <KeyTable caption="Keys" rows={keys.rows} canRevoke />
-          <Pager path={developerPath(developerId)} page={keys} />
+          <Pager path={path} page={keys} />
         </section>
         <section>
           <h2 id="sessions">Sessions</h2>
@@ -81,7 +113,7 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
           <h2 id="events">Latest events</h2>
           <EventTable events={await listEvents(db, { developerId, limit: SHOWN })} developer="Developer" />
           <p>
-            <a href={`${developerPath(developerId)}/events`}>All events</a>
+            <a href={`${path}/events`}>All events</a>
           </p>
         </section>
       </>,
@@ -100,59 +132,4 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
       </>,
     );
   });
-}
-
-interface FactsProps {
-  readonly developer: Developer;
-  readonly identities: readonly LinkedIdentity[];
-  readonly passkeys: readonly Passkey[];
-}
-
-function DeveloperFacts({ developer, identities, passkeys }: FactsProps): VNode {
-  const { id, suspendedAt, planId, createdAt, attributionRequired } = developer;
-  return (
-    <Facts
-      facts={{
-        'Developer ID': id,
-        State:
-          suspendedAt === null ? (
-            <Badge tone="ok">Active</Badge>
-          ) : (
-            [<Badge tone="danger">Suspended</Badge>, ' ', <RelativeTime at={suspendedAt} />]
-          ),
-        'Plan of new keys': (
-          <>
-            <code>{planId}</code>{' '}
-            <a class="small" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
-              Change
-            </a>
-          </>
-        ),
-        Created: <Time at={createdAt} />,
-        Attribution: attributionRequired ? 'Required' : 'Not required',
-        Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
-        Passkeys:
-          passkeys.length === 0
-            ? 'None'
-            : passkeys.map(({ name }, index) => [index > 0 && ', ', <UserText text={name} />]),
-      }}
-    />
-  );
-}
-
-/** What an operator can do with a developer. */
-function Acts({ developer: { id, suspendedAt } }: { readonly developer: Developer }): VNode {
-  const path = developerPath(id);
-  return (
-    <div class="cluster">
-      <form method="post" action={`${path}/sign-in-link`}>
-        <Button label="Create a sign-in link" />
-      </form>
-      {suspendedAt === null ? (
-        <Button href={`${path}/suspend`} tone="danger" label="Suspend" />
-      ) : (
-        <Button href={`${path}/reinstate`} label="Reinstate" />
-      )}
-    </div>
-  );
 }

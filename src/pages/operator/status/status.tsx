@@ -64,21 +64,20 @@ function Unknown({ subject }: { readonly subject: string }): VNode {
   return <span class="muted">Unknown: {subject} does not answer</span>;
 }
 
-interface SummaryProps {
+/** What needs attention, first of all. */
+function Summary({
+  components,
+  facts,
+}: {
   readonly components: readonly Component[];
   readonly facts: DatabaseFacts | undefined;
-}
-
-/** What needs attention, first of all. */
-function Summary({ components, facts }: SummaryProps): VNode {
+}): VNode {
   const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
   const pending = facts?.migrations.pending.length ?? 0;
   if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
   return (
     <Notice tone="danger">
-      {lost.length > 0 && (
-        <strong>{`${lost.join(', ')} ${/,|notifications$/.test(lost.join()) ? 'are' : 'is'} down. `}</strong>
-      )}
+      {lost.length > 0 && <strong>Down: {lost.join(', ')}. </strong>}
       {facts === undefined && 'PostgreSQL did not answer this page. '}
       {pending > 0 && (
         <>

@@ -1,6 +1,7 @@
 import { createContext, type VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import { DIRECTION_CONTROLS } from '../../../platform/text/plain-text.js';
+import type { PageFrame } from '../context.js';
 import { formatRelative } from '../../../platform/time/relative-time.js';
 
 /** A time in UTC, to the minute. @param at - in RFC 3339 and UTC */
@@ -13,20 +14,17 @@ export function formatTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 }
 
-interface RelativeTimeProps {
-  /** In RFC 3339 and UTC; null for never. */
-  readonly at: string | null;
-  /** In milliseconds since 1970. */
-  readonly now?: number;
-}
-
-/** How long ago a time was, or how far ahead it is. The exact time is shown on hover, and read by screen readers. */
-export function RelativeTime({ at, now = Date.now() }: RelativeTimeProps): VNode {
+/**
+ * How long ago a time was, or how far ahead it is. The exact time is shown on hover, and read by screen readers.
+ *
+ * @param at - in RFC 3339 and UTC; null for never
+ */
+export function RelativeTime({ at }: { readonly at: string | null }): VNode {
   if (at === null) return <>Never</>;
   const exact = formatTime(at);
   return (
     <time dateTime={at} title={exact}>
-      {formatRelative(at, now)}
+      {formatRelative(at, Date.now())}
       <span class="visually-hidden">, {exact}</span>
     </time>
   );
@@ -63,8 +61,11 @@ export function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }
 
-/** The value of `OPERATOR_CONTACT`, a `mailto:` or web URL. Every page has it. */
-export const OperatorContact = createContext<string | undefined>(undefined);
+/** What every page knows of its deployment. */
+export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'publicUrl'>>({
+  operatorContact: undefined,
+  publicUrl: () => '',
+});
 
 const WORDS = 'the operator of this service';
 
@@ -74,7 +75,7 @@ const WORDS = 'the operator of this service';
  * @example <p>Ask <Operator /> for a new link.</p>
  */
 export function Operator({ showsAddress = false }: { readonly showsAddress?: boolean }): VNode {
-  const contact = useContext(OperatorContact);
+  const { operatorContact: contact } = useContext(Deployment);
   if (contact === undefined) return <>{WORDS}</>;
   const link = <a href={contact}>{showsAddress ? addressOf(contact) : WORDS}</a>;
   return showsAddress ? (

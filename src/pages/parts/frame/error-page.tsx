@@ -1,10 +1,11 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { Problem } from '../../../errors.js';
 import { toProblem } from '../../../http/response/problems.js';
 import type { PageContext } from '../context.js';
 import { addressOf } from '../web/page-address.js';
 import { page } from './page.js';
 import { Operator } from '../content/values.js';
+import { Button } from '../content/components.js';
 
 /** An error for the reader of a page. Its status may have no code in the contract of the API, such as 403. */
 export class PageError extends Error {
@@ -37,67 +38,58 @@ const DETAILS: Partial<Record<number, ComponentChildren>> = {
   503: 'This page is temporarily unavailable. Try again in a few seconds.',
 };
 
-/** The link of an error page. */
+/** A link on an error page. */
 interface NextStep {
   readonly address: string;
   readonly label: string;
 }
 
 const HOME: NextStep = { address: '/', label: 'Go to the home page' };
-const KEYS: NextStep = { address: '/settings/keys', label: 'Go to your keys' };
+const SIGN_IN: NextStep = { address: '/sign-in', label: 'Go to the sign-in page' };
 
-function nextStep(ctx: PageContext): NextStep {
-  const { path, method, state } = ctx;
-  if (method === 'POST' && state.hasPage(path)) return { address: addressOf(ctx), label: 'Back to the form' };
-  if (path.startsWith(`${KEYS.address}/`)) return KEYS;
-  if (isIn('settings', path)) return { address: '/settings', label: 'Go to the settings' };
-  return isIn('sign-in', path) || isIn('sign-up', path)
-    ? { address: '/sign-in', label: 'Go to the sign-in page' }
-    : HOME;
-}
-
-/** Whether a path is in a part of the site. */
-function isIn(part: string, path: string): boolean {
-  return path === `/${part}` || path.startsWith(`/${part}/`);
-}
-
-/** What became of the form that was sent. */
-function Outcome({ ctx, status }: { readonly ctx: PageContext; readonly status: number }): VNode {
-  const { path, state } = ctx;
-  if (status < 500 || (isIn('settings', path) && state.mayHaveChanged !== true)) return <p>Nothing was changed.</p>;
-  if (!isIn('settings', path)) return <p>The form may have been processed. It does no harm to submit it again.</p>;
-  const [address, what] = path.startsWith(KEYS.address)
-    ? [KEYS.address, 'your keys']
-    : ['/settings/events', 'the events'];
-  return (
-    <p>
-      Your change may have been made. Check <a href={address}>{what}</a> before you submit the form again.
-    </p>
-  );
-}
+/** Where the reader of an error goes next, by the part of the site, and what shows whether a form there has changed something. */
+const PARTS: readonly { readonly path: string; readonly next: NextStep; readonly record?: NextStep }[] = [
+  {
+    path: '/settings/keys',
+    next: { address: '/settings/keys', label: 'Go to your keys' },
+    record: { address: '/settings/keys', label: 'your keys' },
+  },
+  {
+    path: '/settings',
+    next: { address: '/settings', label: 'Go to the settings' },
+    record: { address: '/settings/events', label: 'the events' },
+  },
+  { path: '/sign-in', next: SIGN_IN },
+  { path: '/sign-up', next: SIGN_IN },
+];
 
 /** An error as a page shows it. */
 interface ShownError extends Pick<PageError, 'status' | 'title' | 'detail' | 'headers'> {
-  /** For a form: what became of it. */
-  readonly outcome: VNode;
+  /** What shows whether a form has changed something; undefined where it does no harm to send the form again. */
+  readonly record: NextStep | undefined;
   /** Where to go next. */
   readonly links: readonly NextStep[];
 }
 
 /** Answers with an error: what happened, what became of the form, where to go, and the request ID that leads to the cause in the log. */
-export function answerError(ctx: PageContext, { status, title, detail, headers, outcome, links }: ShownError): void {
+export function answerError(ctx: PageContext, { status, title, detail, headers, record, links }: ShownError): void {
+  let outcome: ComponentChildren = 'Nothing was changed.';
+  if (status >= 500 && record === undefined) {
+    outcome = 'The form may have been processed. It does no harm to submit it again.';
+  } else if (status >= 500 && record && ctx.state.mayHaveChanged) {
+    const check = <a href={record.address}>{record.label}</a>;
+    outcome = ['Your change may have been made. Check ', check, ' before you submit the form again.'];
+  }
   ctx.set(headers);
   page(
     ctx,
     { title, status },
     <>
       <p class="lead">{detail}</p>
-      {ctx.method === 'POST' && outcome}
+      {ctx.method === 'POST' && <p>{outcome}</p>}
       <p class="cluster">
         {links.map(({ address, label }) => (
-          <a key={address} class="button" href={address}>
-            {label}
-          </a>
+          <Button key={address} href={address} label={label} />
         ))}
       </p>
       <p class="muted small">
@@ -112,13 +104,16 @@ export function errorPage(ctx: PageContext, error: unknown): void {
   const shown = error instanceof PageError ? error : toProblem(error);
   ctx.state.error = shown.cause;
   const { status, headers } = shown;
-  const next = nextStep(ctx);
+  const { path, method } = ctx;
+  const part = PARTS.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  const isForm = method === 'POST' && ctx.state.hasPage(path);
+  const next = isForm ? { address: addressOf(ctx), label: 'Back to the form' } : part?.next;
   answerError(ctx, {
     status,
     headers,
     title: shown instanceof Problem && status === 404 ? 'Page not found' : shown.title,
     detail: (shown instanceof Problem ? DETAILS[status] : undefined) ?? shown.detail,
-    outcome: <Outcome ctx={ctx} status={status} />,
-    links: next === HOME ? [HOME] : [next, HOME],
+    record: part?.record,
+    links: next === undefined ? [HOME] : [next, HOME],
   });
 }

@@ -5,7 +5,7 @@ import type { PageContext, PageDescription, PageFrame } from '../context.js';
 import { addressOf } from '../web/page-address.js';
 import { Representation } from '../../../http/response/representation.js';
 import { Layout } from './layout.js';
-import { OperatorContact } from '../content/values.js';
+import { Deployment } from '../content/values.js';
 
 export const HTML = 'text/html; charset=utf-8';
 
@@ -54,11 +54,11 @@ export function publicPage(site: PageFrame, description: PageDescription, body: 
 export function renderPage(frame: PageFrame, description: PageDescription, body: ComponentChildren): string {
   const Frame = frame.Layout ?? Layout;
   return `<!doctype html>\n${render(
-    <OperatorContact.Provider value={frame.operatorContact}>
+    <Deployment.Provider value={frame}>
       <Frame files={frame.files} {...description}>
         {body}
       </Frame>
-    </OperatorContact.Provider>,
+    </Deployment.Provider>,
   )}\n`;
 }
 

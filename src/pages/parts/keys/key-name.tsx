@@ -19,18 +19,12 @@ interface KeyNameProps {
 
 /** A key in a table: its label as a link, and its prefix below. A long label is cut off, to leave room on a phone. */
 export function KeyName({ prefix, label, address = useContext(KeyPath)(prefix) }: KeyNameProps): VNode {
-  return label === null ? (
+  return (
     <div class="key-name">
-      <a href={address}>
-        <code>{prefix}</code>
+      <a href={address} title={label === null ? undefined : harmless(label)}>
+        {label === null ? <code>{prefix}</code> : <UserText text={label} />}
       </a>
-    </div>
-  ) : (
-    <div class="key-name">
-      <a href={address} title={harmless(label)}>
-        <UserText text={label} />
-      </a>
-      <code>{prefix}</code>
+      {label !== null && <code>{prefix}</code>}
     </div>
   );
 }
@@ -42,12 +36,7 @@ export function KeyReference({ prefix, label }: Omit<KeyNameProps, 'address'>): 
       <a class="nowrap" href={useContext(KeyPath)(prefix)}>
         <code>{prefix}</code>
       </a>
-      {label !== null && (
-        <>
-          {' '}
-          (<UserText text={label} />)
-        </>
-      )}
+      {label !== null && [' (', <UserText text={label} />, ')']}
     </>
   );
 }

@@ -35,14 +35,12 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
 
 /** When a key was used last, in a sentence. */
 export function LastUse({ record: { prefix, lastUsedAt } }: { readonly record: KeyRecord }): VNode {
-  return lastUsedAt === null ? (
+  return (
     <>
-      <code>{prefix}</code> has never been used.
-    </>
-  ) : (
-    <>
-      <code>{prefix}</code> was last used <RelativeTime at={lastUsedAt} /> (<Time at={lastUsedAt} />
-      ).
+      <code>{prefix}</code>{' '}
+      {lastUsedAt === null
+        ? 'has never been used.'
+        : ['was last used ', <RelativeTime at={lastUsedAt} />, ' (', <Time at={lastUsedAt} />, ').']}
     </>
   );
 }

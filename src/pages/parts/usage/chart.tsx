@@ -6,7 +6,7 @@ import { bucketName, isLabelled, shortBucketName } from './counts.js';
 /** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
 const SERIES = [
   { name: 'served', label: 'Served', className: 'chart-bar', height: 180 },
-  { name: 'refused', label: 'Refused by a limit (429)', className: 'chart-bar chart-bar-refused', height: 96 },
+  { name: 'refused', label: 'Rate limited (429)', className: 'chart-bar chart-bar-refused', height: 96 },
   { name: 'failed', label: 'Failed on our side (5xx)', className: 'chart-bar chart-bar-failed', height: 96 },
 ] as const;
 

@@ -163,7 +163,7 @@ interface ServiceStatus {
   readonly details: readonly string[];
 }
 
-const RESTARTING = 'One server is restarting. All calls work.';
+const RESTARTING = 'This server is about to restart. If a call fails, try again in a few seconds.';
 
 /** Shows people who call the service what `/readyz` reports to operators. */
 function statusForCallers({ lost, outages }: Health, isStopping: boolean): ServiceStatus {

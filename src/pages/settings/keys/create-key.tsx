@@ -23,7 +23,7 @@ const PAGE = { title: 'Create a key', tab: 'keys' } as const;
 const parseNewKey = formParser({ ...ONCE_FIELD, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
 
 /** Adds the form that creates a key. Its answer shows the key. */
-export function addCreateKey(router: SettingsRouter, { db, site, beginChange }: SiteParts, guards: Guards): void {
+export function addCreateKey(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
   router.get(PATH, guards.requireRecentSignIn, async (ctx) => {
     const { active } = await readKeySummary(db, ctx.state.session.developerId);
     const query = queryOf(ctx);
@@ -60,7 +60,7 @@ export function addCreateKey(router: SettingsRouter, { db, site, beginChange }: 
     const endChange = beginChange();
     const created = await createKey(db, details, { kind: 'developer', developerId, formHash });
     await endChange(false);
-    const body = <ShownKey created={created} baseUrl={site.publicUrl()} />;
+    const body = <ShownKey created={created} />;
     settingsPage(ctx, { title: 'Key created', tab: 'keys', address: keyPath(created.prefix) }, body);
   });
 }

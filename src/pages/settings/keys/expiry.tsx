@@ -115,26 +115,22 @@ function isChosenAgain({ expiresAt }: KeyRecord, expires: Expiry | null): boolea
   return Math.abs(Date.now() + expires.seconds * 1_000 - Date.parse(expiresAt)) < SAME_EXPIRY_MS;
 }
 
-interface ExpiryFormProps {
+function ExpiryForm({
+  record,
+  submission,
+}: {
   readonly record: KeyRecord;
   readonly submission: ExpirySubmission;
-}
-
-function ExpiryForm({ record, submission }: ExpiryFormProps): VNode {
+}): VNode {
   const { prefix, expiresAt, successor } = record;
   return (
     <>
       <ErrorSummary errors={submission.errors} />
       <p>
         <KeyReference {...record} />{' '}
-        {expiresAt === null ? (
-          'does not expire.'
-        ) : (
-          <>
-            expires <RelativeTime at={expiresAt} /> (<Time at={expiresAt} />
-            ).
-          </>
-        )}{' '}
+        {expiresAt === null
+          ? 'does not expire.'
+          : ['expires ', <RelativeTime at={expiresAt} />, ' (', <Time at={expiresAt} />, ').']}{' '}
         To end this key now, <a href={`${keyPath(prefix)}/revoke`}>revoke it</a>.
       </p>
       <Form action={`${keyPath(prefix)}/expiry`} label="Save expiry" cancel={keyPath(prefix)} noValidate>

@@ -1,13 +1,13 @@
 import type { VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
-import { isAccepted, type KeyRecord } from '../../../keys/key-record.js';
+import { isAccepted } from '../../../keys/key-record.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysOf, MAX_LABEL } from '../../../keys/keys.js';
-import { readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
+import { readKeySummary } from '../../../keys/key-summary.js';
 import { Button, Notice } from '../../parts/content/components.js';
 import { UserText } from '../../parts/content/values.js';
 import type { SiteParts } from '../../parts/context.js';
-import { ListSearch, Pager, readListPage, readListSearch, type ListPage } from '../../parts/forms/list-page.js';
+import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { KeyTable } from '../../parts/keys/key-table.js';
 import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
@@ -16,78 +16,62 @@ import { KEYS_PATH } from './one-key.js';
 /** A filter helps with more keys than this. */
 const HANDFUL = 5;
 
-/** Adds the list of a developer's keys. */
+/** Adds the list of a developer's keys: active keys, then inactive ones. */
 export function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(KEYS_PATH, requireSession, async (ctx) => {
     const { developerId, suspendedAt, isRecent } = ctx.state.session;
+    const isSuspended = suspendedAt !== null;
     const search = readListSearch(ctx, KEYS_PATH, MAX_LABEL);
     if (search === undefined) return;
     const query = search === '' ? {} : { search };
-    const list = (
-      <KeyList
-        keys={await readListPage(ctx, (slice) => listKeysOf(db, developerId, { ...slice, ...query }))}
-        counts={await readKeySummary(db, developerId)}
-        search={search}
-        isSuspended={suspendedAt !== null}
-        isRecent={isRecent}
-      />
-    );
-    settingsPage(ctx, { title: 'Keys', tab: 'keys' }, list);
-  });
-}
-
-interface KeyListProps {
-  readonly keys: ListPage<KeyRecord>;
-  readonly counts: KeySummary;
-  /** What the list is filtered by; empty for all keys. */
-  readonly search: string;
-  readonly isSuspended: boolean;
-  /** Whether the developer may create and roll keys without signing in again. */
-  readonly isRecent: boolean;
-}
-
-/** One page of a developer's keys: active keys, then inactive ones. */
-function KeyList({ keys, counts, search, isSuspended, isRecent }: KeyListProps): VNode {
-  if (counts.total === 0) return <NoKeys isSuspended={isSuspended} />;
-  const inactive = keys.rows.filter((record) => !isAccepted(record));
-  return (
-    <div class="key-list">
-      <p>
-        Use one key per environment, so that you can revoke each on its own. “Last used” is updated about every 10
-        seconds.
-      </p>
-      {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
-      {!isSuspended && !isRecent && (
-        <p class="muted small">
-          You signed in more than {RECENT_MINUTES} minutes ago. <a href="/sign-in">Sign in again</a> to create or roll a
-          key, or to change an expiry. You can still revoke keys.
-        </p>
-      )}
-      <div class="toolbar">
-        {!isSuspended && counts.active < MAX_ACTIVE_KEYS && (
-          <p class="cluster">
-            <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create a key" />
-            <span class="muted">
-              {counts.active} of {MAX_ACTIVE_KEYS} active keys{counts.rolled > 0 && `, and ${counts.rolled} rolled`}
-            </span>
+    const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, { ...slice, ...query }));
+    const counts = await readKeySummary(db, developerId);
+    const inactive = keys.rows.filter((record) => !isAccepted(record));
+    settingsPage(
+      ctx,
+      { title: 'Keys', tab: 'keys' },
+      counts.total === 0 ? (
+        <NoKeys isSuspended={isSuspended} />
+      ) : (
+        <div class="key-list">
+          <p>
+            Use one key per environment, so that you can revoke each on its own. “Last used” is updated about every 10
+            seconds.
           </p>
-        )}
-        {(counts.total > HANDFUL || search !== '') && (
-          <ListSearch path={KEYS_PATH} search={search} label="Filter by label or prefix" maxLength={MAX_LABEL} />
-        )}
-      </div>
-      {keys.rows.length === 0 && search !== '' && (
-        <p class="empty">
-          No key has “<UserText text={search} />” in its label or prefix. <a href={KEYS_PATH}>Show all keys</a>
-        </p>
-      )}
-      {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
-      <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} canRoll canRevoke={!isSuspended} />
-      {inactive.length > 0 && <h2>Inactive keys</h2>}
-      <KeyTable caption="Inactive keys" rows={inactive} canRevoke={false} />
-      <Pager path={KEYS_PATH} search={search} page={keys} />
-    </div>
-  );
+          {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
+          {!isSuspended && !isRecent && (
+            <p class="muted small">
+              You signed in more than {RECENT_MINUTES} minutes ago. <a href="/sign-in">Sign in again</a> to create or
+              roll a key, or to change an expiry. You can still revoke keys.
+            </p>
+          )}
+          <div class="toolbar">
+            {!isSuspended && counts.active < MAX_ACTIVE_KEYS && (
+              <p class="cluster">
+                <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create a key" />
+                <span class="muted">
+                  {counts.active} of {MAX_ACTIVE_KEYS} active keys{counts.rolled > 0 && `, and ${counts.rolled} rolled`}
+                </span>
+              </p>
+            )}
+            {(counts.total > HANDFUL || search !== '') && (
+              <ListSearch path={KEYS_PATH} search={search} label="Filter by label or prefix" maxLength={MAX_LABEL} />
+            )}
+          </div>
+          {keys.rows.length === 0 && search !== '' && (
+            <p class="empty">
+              No key has “<UserText text={search} />” in its label or prefix. <a href={KEYS_PATH}>Show all keys</a>
+            </p>
+          )}
+          {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
+          <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} canRoll canRevoke={!isSuspended} />
+          {inactive.length > 0 && <h2>Inactive keys</h2>}
+          <KeyTable caption="Inactive keys" rows={inactive} canRevoke={false} />
+          <Pager path={KEYS_PATH} search={search} page={keys} />
+        </div>
+      ),
+    );
+  });
 }
 
 function NoKeys({ isSuspended }: { readonly isSuspended: boolean }): VNode {

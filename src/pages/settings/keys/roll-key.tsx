@@ -15,7 +15,7 @@ import { ShownKey } from './shown-key.js';
 
 /** How long a rolled key stays active, by the value of its option. */
 const OVERLAPS = [
-  { value: 'now', label: 'Not at all: end it now', seconds: 0 },
+  { value: 'now', label: 'End it now', seconds: 0 },
   { value: '1h', label: '1 hour', seconds: 3_600 },
   { value: '24h', label: '24 hours', seconds: 86_400 },
   { value: '7d', label: '7 days', seconds: 604_800 },
@@ -29,7 +29,7 @@ const parseRoll = formParser({
 });
 
 /** Adds the form that rolls a key. Its answer shows the new key. */
-export function addRollKey(router: SettingsRouter, { db, site, beginChange }: SiteParts, guards: Guards): void {
+export function addRollKey(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
   const { requireRecentSignIn } = guards;
 
   router.get(`${KEY_PATH}/roll`, requireRecentSignIn, async (ctx) => {
@@ -47,7 +47,7 @@ export function addRollKey(router: SettingsRouter, { db, site, beginChange }: Si
     const endChange = beginChange();
     const { successor, predecessor } = await rollKey(db, prefixOf(ctx), seconds, by);
     const propagation = await endChange(true);
-    const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} baseUrl={site.publicUrl()} />;
+    const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} />;
     settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
   });
 }
@@ -61,19 +61,16 @@ interface RollFormProps {
 /** The form names when the new key expires, and the overlaps that the old key does not live to see. */
 function RollForm({ record, overlap }: RollFormProps): VNode {
   const { prefix, createdAt, expiresAt } = record;
+  const newEnd =
+    expiresAt === null ? undefined : new Date(Date.now() + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString();
   const chosen = OVERLAPS.some(({ value }) => value === overlap) ? overlap : PROPOSED_OVERLAP;
   return (
     <>
       <p>
         Rolling replaces <KeyReference {...record} /> with a new key that has the same label and plan.{' '}
-        {expiresAt === null ? (
-          'Like the old key, the new key does not expire.'
-        ) : (
-          <>
-            The new key gets the full lifetime of the old one: it expires on{' '}
-            <Time at={new Date(Date.now() + Date.parse(expiresAt) - Date.parse(createdAt)).toISOString()} />.
-          </>
-        )}{' '}
+        {newEnd === undefined
+          ? 'Like the old key, the new key does not expire.'
+          : ['The new key gets the full lifetime of the old one: it expires on ', <Time at={newEnd} />, '.']}{' '}
         <LastUse record={record} />
       </p>
       <Form action={`${keyPath(prefix)}/roll`} label="Roll key" cancel={keyPath(prefix)} isOnce>

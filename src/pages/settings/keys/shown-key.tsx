@@ -11,8 +11,6 @@ interface ShownKeyProps {
   readonly created: CreatedKey;
   /** The key that this one replaces. */
   readonly replaced?: ReplacedKey;
-  /** The origin of the service. */
-  readonly baseUrl: string;
 }
 
 interface ReplacedKey extends KeyRecord {
@@ -20,7 +18,7 @@ interface ReplacedKey extends KeyRecord {
 }
 
 /** A new key, shown here once and never again. */
-export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
+export function ShownKey({ created, replaced }: ShownKeyProps): VNode {
   const { key, prefix, label, planId, expiresAt } = created;
   return (
     <>
@@ -32,18 +30,11 @@ export function ShownKey({ created, replaced, baseUrl }: ShownKeyProps): VNode {
         <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />
       </div>
       <p>
-        The key is on the <code>{planId}</code> plan
-        {expiresAt === null ? (
-          ' and does not expire.'
-        ) : (
-          <>
-            {' '}
-            and expires on <Time at={expiresAt} />.
-          </>
-        )}
+        The key is on the <code>{planId}</code> plan{' '}
+        {expiresAt === null ? 'and does not expire.' : ['and expires on ', <Time at={expiresAt} />, '.']}{' '}
         {replaced !== undefined && <Replaced record={replaced} />}
       </p>
-      <FirstCall keyPrefix={prefix} baseUrl={baseUrl} />
+      <FirstCall keyPrefix={prefix} />
       <p>
         <Button href={keyPath(prefix)} label="Done" />
       </p>
@@ -55,15 +46,10 @@ function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
   const { expiresAt, isExpired, propagation } = record;
   return (
     <>
-      {' '}
-      It replaces <KeyReference {...record} />
-      {isExpired || expiresAt === null ? (
-        `, which ${propagation === 'immediate' ? 'no longer works' : 'stops working within moments'}.`
-      ) : (
-        <>
-          , which stays active until <Time at={expiresAt} />.
-        </>
-      )}
+      It replaces <KeyReference {...record} />, which{' '}
+      {!isExpired && expiresAt !== null
+        ? ['stays active until ', <Time at={expiresAt} />, '.']
+        : `${propagation === 'immediate' ? 'no longer works' : 'stops working within moments'}.`}
     </>
   );
 }

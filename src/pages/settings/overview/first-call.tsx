@@ -1,17 +1,17 @@
 import type { VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import type { KeySummary } from '../../../keys/key-summary.js';
 import { SampleTabs } from '../../parts/content/samples.js';
 import { Button } from '../../parts/content/components.js';
+import { Deployment } from '../../parts/content/values.js';
 
-interface FirstCallProps {
-  /** The prefix of the key to use; undefined for any. */
-  readonly keyPrefix?: string | undefined;
-  /** The public URL of the service, an origin. */
-  readonly baseUrl: string;
-}
-
-/** How to use a key for the first time. No sample contains the key itself, which stays out of histories and files. */
-export function FirstCall({ keyPrefix, baseUrl }: FirstCallProps): VNode {
+/**
+ * How to use a key for the first time. No sample contains the key itself, which stays out of histories and files.
+ *
+ * @param keyPrefix - of the key to use; undefined for any
+ */
+export function FirstCall({ keyPrefix }: { readonly keyPrefix: string | undefined }): VNode {
+  const baseUrl = useContext(Deployment).publicUrl();
   return (
     <section>
       <h2 id="first-call">Make your first call</h2>
@@ -28,14 +28,10 @@ export function FirstCall({ keyPrefix, baseUrl }: FirstCallProps): VNode {
   );
 }
 
-interface FirstStepsProps extends Pick<FirstCallProps, 'baseUrl'> {
-  readonly keys: KeySummary;
-}
-
 /** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
-export function FirstSteps({ keys, baseUrl }: FirstStepsProps): VNode | null {
+export function FirstSteps({ keys }: { readonly keys: KeySummary }): VNode | null {
   if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
-  const call = <FirstCall keyPrefix={keys.newest ?? undefined} baseUrl={baseUrl} />;
+  const call = <FirstCall keyPrefix={keys.newest ?? undefined} />;
   if (keys.total > 0) return call;
   return (
     <>

@@ -1,9 +1,8 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { listIdentities, type LinkedIdentity } from '../../../accounts/identities.js';
+import { listIdentities } from '../../../accounts/identities.js';
 import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
-import type { Session } from '../../../accounts/sessions.js';
 import { listEvents } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { listKeysWithHints, readKeySummary } from '../../../keys/key-summary.js';
@@ -15,7 +14,7 @@ import { EventTable } from '../../parts/events.js';
 import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 import { successRate, total } from '../../parts/usage/counts.js';
-import { Quotas, readPlanStates, type PlanState } from '../usage/quotas.js';
+import { Quotas, readPlanStates } from '../usage/quotas.js';
 import { FirstSteps } from './first-call.js';
 import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
 import { Facts, Stats } from '../../parts/content/components.js';
@@ -37,6 +36,9 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
     const plans = await readPlanStates(parts, developerId);
     const usage = await readRecentUsage(db, developerId);
     const { today } = usage;
+    const identities = await listIdentities(db, developerId);
+    const passkeys = (await listPasskeys(db, developerId)).length;
+    const canAddPasskey = session.suspendedAt === null && relyingPartyOf(site.publicUrl()) !== undefined;
     const isSuspended = session.suspendedAt !== null;
     settingsPage(
       ctx,
@@ -47,7 +49,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
           {isSuspended ? [] : quotaWarnings(plans)}
           {usageWarnings(usage)}
         </Warnings>
-        {!isSuspended && <FirstSteps keys={keys} baseUrl={site.publicUrl()} />}
+        {!isSuspended && <FirstSteps keys={keys} />}
         {keys.total > 0 && (
           <>
             <section>
@@ -57,7 +59,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
                   'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>],
                   'Requests since 00:00 UTC': formatCount(total(today)),
                   'Success rate': successRate(today),
-                  'Refused by a limit': formatCount(today.refused),
+                  'Rate limited': formatCount(today.refused),
                 }}
               />
             </section>
@@ -74,63 +76,42 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
             <a href="/settings/events">All events</a>
           </p>
         </section>
-        <Project
-          session={session}
-          plans={plans}
-          identities={await listIdentities(db, developerId)}
-          passkeys={(await listPasskeys(db, developerId)).length}
-          canAddPasskey={!isSuspended && relyingPartyOf(site.publicUrl()) !== undefined}
-        />
+        <section>
+          <h2 id="project">Project</h2>
+          <Facts
+            facts={{
+              Name: <UserText text={session.projectName} />,
+              [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(
+                ({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
+                  <div key={id}>
+                    {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
+                  </div>
+                ),
+              ),
+              'Developer ID': (
+                <>
+                  {session.developerId}{' '}
+                  <span class="muted">
+                    Quote it when you contact <Operator />.
+                  </span>
+                </>
+              ),
+              ...(identities.length > 0 && {
+                [identities.length === 1 ? 'Linked identity' : 'Linked identities']: (
+                  <Identities identities={identities} />
+                ),
+              }),
+              Passkeys: (passkeys > 0 || canAddPasskey) && (
+                <>
+                  <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
+                  {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
+                </>
+              ),
+              'Signed in': <RelativeTime at={session.signedInAt} />,
+            }}
+          />
+        </section>
       </>,
     );
   });
-}
-
-interface ProjectProps {
-  readonly session: Session;
-  /** The plan of the developer's new keys, and those of the active keys. */
-  readonly plans: readonly PlanState[];
-  /** The identities that sign in as the developer. */
-  readonly identities: readonly LinkedIdentity[];
-  /** How many passkeys sign in as the developer. */
-  readonly passkeys: number;
-  readonly canAddPasskey: boolean;
-}
-
-function Project({ session, plans, identities, passkeys, canAddPasskey }: ProjectProps): VNode {
-  return (
-    <section>
-      <h2 id="project">Project</h2>
-      <Facts
-        facts={{
-          Name: <UserText text={session.projectName} />,
-          [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(
-            ({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
-              <div key={id}>
-                {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
-              </div>
-            ),
-          ),
-          'Developer ID': (
-            <>
-              {session.developerId}{' '}
-              <span class="muted">
-                Quote it when you contact <Operator />.
-              </span>
-            </>
-          ),
-          ...(identities.length > 0 && {
-            [identities.length === 1 ? 'Linked identity' : 'Linked identities']: <Identities identities={identities} />,
-          }),
-          Passkeys: (passkeys > 0 || canAddPasskey) && (
-            <>
-              <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
-              {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
-            </>
-          ),
-          'Signed in': <RelativeTime at={session.signedInAt} />,
-        }}
-      />
-    </section>
-  );
 }

@@ -69,12 +69,13 @@ export function keyWarnings({ keys, hinted, shown }: KeyWarningsProps): readonly
   ];
 }
 
-interface KeyWarningProps {
+function KeyWarning({
+  record: { prefix, label, expiresAt },
+  hint,
+}: {
   readonly record: KeyRecord;
   readonly hint: KeyHint;
-}
-
-function KeyWarning({ record: { prefix, label, expiresAt }, hint }: KeyWarningProps): VNode {
+}): VNode {
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
   if (hint.kind === 'no_replacement') {
     return (

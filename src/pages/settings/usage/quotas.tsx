@@ -20,12 +20,8 @@ export async function readPlanStates(
   return Promise.all(plans.map(async (plan) => ({ plan, ...(await limiter.read({ developerId, plan })) })));
 }
 
-interface QuotasProps {
-  readonly states: readonly PlanState[];
-}
-
 /** How much of each plan's limits is used: a meter and the same in words. */
-export function Quotas({ states }: QuotasProps): VNode {
+export function Quotas({ states }: { readonly states: readonly PlanState[] }): VNode {
   return (
     <>
       <ul class="card-grid quotas">
@@ -59,12 +55,7 @@ function usedOf({ limit, remaining }: Quota): number {
   return limit - remaining;
 }
 
-interface QuotaMeterProps {
-  readonly plan: Plan;
-  readonly quota: Quota;
-}
-
-function QuotaMeter({ plan, quota }: QuotaMeterProps): VNode {
+function QuotaMeter({ plan, quota }: { readonly plan: Plan; readonly quota: Quota }): VNode {
   const { name, limit, resetSeconds } = quota;
   const id = `${plan.id}-${name}`;
   const used = usedOf(quota);
