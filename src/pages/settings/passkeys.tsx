@@ -46,10 +46,26 @@ export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, gua
   router.get(PATH, guards.requireSession, async (ctx) => {
     const { developerId, suspendedAt } = ctx.state.session;
     const passkeys = await listPasskeys(db, developerId);
+    const isPossible = relyingPartyOf(site.publicUrl()) !== undefined;
     settingsPage(
       ctx,
       { title: 'Passkeys', tab: 'passkeys' },
-      <Passkeys passkeys={passkeys} publicUrl={site.publicUrl()} isReadOnly={suspendedAt !== null} />,
+      <>
+        <p>
+          A passkey lets you sign in with your fingerprint, face or screen lock, or with a security key, instead of a
+          sign-in link.
+        </p>
+        {!isPossible && <Impossible publicUrl={site.publicUrl()} />}
+        {isPossible && suspendedAt === null && passkeys.length < MAX_PASSKEYS && (
+          <p>
+            <Button href={`${PATH}/new`} tone="primary" label="Add a passkey" />
+          </p>
+        )}
+        {passkeys.length >= MAX_PASSKEYS && (
+          <p>You have {passkeys.length} passkeys, the most that you can have. To add another, remove one.</p>
+        )}
+        {passkeys.length === 0 ? <p class="empty">You have no passkeys</p> : <PasskeyTable passkeys={passkeys} />}
+      </>,
     );
   });
 
@@ -115,35 +131,6 @@ const REFUSALS: Readonly<Record<PasskeyRefusal, string>> = {
 
 function refusal(reason: PasskeyRefusal): PageError {
   return new PageError(409, 'Passkey not added', REFUSALS[reason]);
-}
-
-interface PasskeysProps {
-  readonly passkeys: readonly Passkey[];
-  readonly publicUrl: string;
-  /** Whether the developer may not add passkeys. */
-  readonly isReadOnly: boolean;
-}
-
-function Passkeys({ passkeys, publicUrl, isReadOnly }: PasskeysProps): VNode {
-  const isPossible = relyingPartyOf(publicUrl) !== undefined;
-  return (
-    <>
-      <p>
-        A passkey lets you sign in with your fingerprint, face or screen lock, or with a security key, instead of a
-        sign-in link.
-      </p>
-      {!isPossible && <Impossible publicUrl={publicUrl} />}
-      {isPossible && !isReadOnly && passkeys.length < MAX_PASSKEYS && (
-        <p>
-          <Button href={`${PATH}/new`} tone="primary" label="Add a passkey" />
-        </p>
-      )}
-      {passkeys.length >= MAX_PASSKEYS && (
-        <p>You have {passkeys.length} passkeys, the most that you can have. To add another, remove one.</p>
-      )}
-      {passkeys.length === 0 ? <p class="empty">You have no passkeys</p> : <PasskeyTable passkeys={passkeys} />}
-    </>
-  );
 }
 
 function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): VNode {

@@ -108,12 +108,12 @@ describe('the status page', () => {
     };
     const service = await world.startService({ settings: { ...settings, ...provider } });
     const text = await read(await signInOperator(service));
-    assert.match(text, / Identity provider is down\. /);
+    assert.match(text, / Down: Identity provider\. /);
   });
 
   it('a component that is lost is shown with what follows from it, what to do and where to read more', async () => {
     await world.redis.stop();
-    await eventually('the loss is shown', async () => (await read(operator)).includes('Redis is down.'));
+    await eventually('the loss is shown', async () => (await read(operator)).includes('Down: Redis.'));
     const { text } = await operator.get('/');
     assert.match(
       text,
@@ -124,7 +124,7 @@ describe('the status page', () => {
 
   it('it shows the loss of PostgreSQL, although nothing else can be read then', async () => {
     await world.postgres.stop('immediate');
-    await eventually('the loss is shown', async () => /PostgreSQL.* down\./.test(await read(operator)));
+    await eventually('the loss is shown', async () => /Down: PostgreSQL/.test(await read(operator)));
     const text = await read(operator);
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
     assert.match(text, / Feed Unknown: PostgreSQL does not answer /);

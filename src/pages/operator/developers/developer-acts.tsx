@@ -1,14 +1,9 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../../accounts/sign-in-links.js';
-import {
-  reinstateDeveloper,
-  setDeveloperPlan,
-  suspendDeveloper,
-  type Developer,
-} from '../../../developers/developers.js';
+import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../../developers/developers.js';
 import { setPlanOfKeys } from '../../../keys/edit-key.js';
-import { listPlans, type Plan } from '../../../limits/plans.js';
+import { listPlans } from '../../../limits/plans.js';
 import { formParser } from '../../parts/forms/form.js';
 import { CodeBlock, Notice } from '../../parts/content/components.js';
 import { Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form-elements.js';
@@ -54,10 +49,28 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
 
   router.get(`${path}/plan`, async (ctx) => {
     const developer = await developerOf(ctx, db);
+    const { id, planId, projectName } = developer;
+    const plans = await listPlans(db);
     operatorPage(
       ctx,
       { title: 'Change the plan', tab: 'developers', trail: trailTo(developer) },
-      <PlanForm developer={developer} plans={await listPlans(db)} />,
+      <>
+        <p>
+          Keys that <UserText text={projectName} /> creates from now on get this plan.
+        </p>
+        <Form action={`${developerPath(id)}/plan`} label="Save plan" cancel={developerPath(id)}>
+          <Field
+            name="plan"
+            label="Plan"
+            value={planId}
+            options={plans.map(({ id: value, name, requestsPerMinute, requestsPerDay }) => ({
+              value,
+              label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
+            }))}
+          />
+          <Checkbox name="keys" label="Move the developer’s active keys to this plan too" />
+        </Form>
+      </>,
     );
   });
 
@@ -133,26 +146,3 @@ const STATE_CHANGES = [
     done: 'reinstated',
   },
 ] as const;
-
-function PlanForm({ developer, plans }: { readonly developer: Developer; readonly plans: readonly Plan[] }): VNode {
-  const { id, planId, projectName } = developer;
-  return (
-    <>
-      <p>
-        Keys that <UserText text={projectName} /> creates from now on get this plan.
-      </p>
-      <Form action={`${developerPath(id)}/plan`} label="Save plan" cancel={developerPath(id)}>
-        <Field
-          name="plan"
-          label="Plan"
-          value={planId}
-          options={plans.map(({ id: value, name, requestsPerMinute, requestsPerDay }) => ({
-            value,
-            label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
-          }))}
-        />
-        <Checkbox name="keys" label="Move the developer’s active keys to this plan too" />
-      </Form>
-    </>
-  );
-}
