@@ -1,4 +1,3 @@
-import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { listIdentities } from '../../../accounts/identities.js';
 import { listPasskeys } from '../../../accounts/passkeys.js';
