@@ -251,7 +251,9 @@ CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 
-CREATE INDEX events_developer_id ON public.events USING btree (developer_id, id);
+CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
+
+CREATE INDEX events_key_prefix ON public.events USING btree (key_prefix, at, id) WHERE (key_prefix IS NOT NULL);
 
 CREATE INDEX events_of_finders ON public.events USING btree (at) WHERE (actor = 'finder'::text);
 

@@ -15,7 +15,9 @@ create table public.events (
   details jsonb not null default '{}'
 );
 
-create index events_developer_id on public.events (developer_id, id);
+-- In the order of the lists, which read no more than they show.
+create index events_developer_id on public.events (developer_id, at, id);
+create index events_key_prefix on public.events (key_prefix, at, id) where key_prefix is not null;
 -- Finders are rare among those who cause events.
 create index events_of_finders on public.events (at) where actor = 'finder';
 

@@ -46,7 +46,7 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
      from api_keys k
      join developers d on d.id = k.developer_id
      join plans p on p.id = k.plan_id
-    where k.hash = any($1)
+    where k.hash = any ((select $1)::bytea[])
       and ${IS_ACTIVE}
       and d.suspended_at is null`,
 );

@@ -12,7 +12,7 @@ const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
   'find-titles',
   `select svc_id, media_type, title, updated_at, has_bundles, available_in_library, created_at
      from titles
-    where svc_id = any($1)`,
+    where svc_id = any ((select $1)::text[])`,
 );
 
 /**

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
+import type { Knex } from 'knex';
 import pg from 'pg';
+import { findSession } from '../../src/accounts/sessions.js';
+import { generateToken } from '../../src/accounts/tokens.js';
+import { callerLoader } from '../../src/admission/callers.js';
+import { readFeed } from '../../src/catalog/feed.js';
+import { findTitle } from '../../src/catalog/titles.js';
+import { listEvents } from '../../src/events/events.js';
+import type { KeyHash } from '../../src/keys/api-key.js';
 import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
 import { createSyntheticTitles, syntheticId } from '../support/catalog/synthetic-titles.js';
+import { connectTo } from '../support/database.js';
 import { startService, type Statement, type TestService } from '../support/service.js';
 
 const TITLES = 20_000;
@@ -120,6 +129,19 @@ describe('the queries of a request to a large catalogue', () => {
     };
   }
 
+  /** Opens one connection, as the service does, and reads by it. @returns the statements of Knex that it has sent */
+  async function sentBy(read: (db: Knex) => Promise<unknown>): Promise<Statement[]> {
+    const db = connectTo(service.databaseUrl, { poolSize: 1 });
+    const sent: Statement[] = [];
+    db.on('query', (statement: Statement) => sent.push(statement));
+    try {
+      await read(db);
+      return sent;
+    } finally {
+      await db.destroy();
+    }
+  }
+
   const page = { indexes: ['titles_updated_at_unique'], rowsRead: MOST_ROWS };
   /** The feed start and the newest entry. */
   const bounds = { ...page, rowsRead: 2 };
@@ -198,4 +220,45 @@ describe('the queries of a request to a large catalogue', () => {
       }
     });
   }
+
+  it('statements of requests get one plan for all values after a few uses, and other statements one for their values', async () => {
+    const hashes = (await service.db('api_keys').limit(20).pluck<Buffer[]>('hash')).map((it) => it.toString('base64'));
+    await sentBy(async (db) => {
+      const load = callerLoader(db, 1);
+      for (const [i, hash] of hashes.entries()) {
+        await load(hash as KeyHash);
+        await findTitle(db, syntheticId(i));
+        await readFeed(db, fromRfc3339('2026-01-01T00:00:00Z'));
+        await findSession(db, generateToken().token);
+      }
+      const { rows } = await db.raw<{ rows: { name: string; custom: number; mode: string }[] }>(
+        `select name, custom_plans::integer as custom, current_setting('plan_cache_mode') as mode
+           from pg_prepared_statements order by name`,
+      );
+      // PostgreSQL tries plans for the values five times.
+      const expected = ['find-callers', 'find-session', 'find-titles', 'read-page'];
+      assert.deepEqual(
+        rows,
+        expected.map((name) => ({ name, custom: 5, mode: 'auto' })),
+      );
+    });
+  });
+
+  it('lists of events read no more than they show, also of a developer or a key with most of them', async () => {
+    await service.db.raw(`
+      insert into events (developer_id, kind, actor, key_prefix)
+      select case when i % 10 > 0 then 1 else 2 + i % 1000 end, 'revoked', 'operator',
+             case when i % 3 > 0 then 'svc_00000001' else 'svc_' || lpad((i % 5000)::text, 8, '0') end
+        from generate_series(1, 40000) i`);
+    await client.query('analyze events');
+    for (const query of [{ developerId: 1 }, { developerId: 77 }, { developerId: 1, keyPrefix: 'svc_00000001' }]) {
+      const [list = assert.fail()] = await sentBy((db) => listEvents(db, { ...query, limit: 51, offset: 50 }));
+      const scans = nodesOf(await planOf(list, 'auto')).filter((node) => node['Relation Name'] === 'events');
+      assert.deepEqual(
+        scans.map((node) => [node['Node Type'], node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) <= 200]),
+        [['Index Scan', true]],
+        JSON.stringify([query, scans]),
+      );
+    }
+  });
 });

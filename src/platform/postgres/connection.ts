@@ -7,14 +7,12 @@ import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
  * What every session needs, whatever the defaults of the database and the role. The service parses timestamps in this
- * form, and names its tables without their schema. A statement is planned once: PostgreSQL expects ten values of
- * `any($1)`, and would plan anew each time there are fewer.
+ * form, and names its tables without their schema.
  */
 const SESSION_SETTINGS = `
   set search_path to public, pg_temp;
   set timezone to 'UTC';
-  set datestyle to 'ISO';
-  set plan_cache_mode to 'force_generic_plan'`;
+  set datestyle to 'ISO'`;
 
 /** This much earlier the server's own bound on a statement ends, since it also frees the server. In milliseconds. */
 const ANSWER_MARGIN_MS = 100;

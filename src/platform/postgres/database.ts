@@ -39,7 +39,11 @@ export function poolOf(db: Knex): Pool {
   return pool;
 }
 
-/** A prepared statement: each connection parses and plans it once, under its name. */
+/**
+ * A prepared statement: each connection parses it once, under its name. PostgreSQL plans it for its values five times,
+ * and from then on uses one plan for all values, unless plans for the values looked cheaper. Those of `any($1)` do where
+ * there are fewer than ten, which PostgreSQL expects in general; it cannot count those of `any ((select $1)::text[])`.
+ */
 export class Statement<Row extends QueryResultRow, Values extends readonly unknown[] = []> {
   /**
    * @param name - identifies it on the connections; no two statements share one
