@@ -30,6 +30,7 @@ const BEST: readonly (readonly [address: string, queries: readonly string[]])[] 
   ['/docs#rate-limits', ['rate limit', 'RateLimits', 'limits', 'quota']],
   ['/docs#error-rate_limit_exceeded', ['rate limt', 'limit exceeded', 'too many requests', 'rate_limit_ex']],
   ['/docs#error-since_out_of_window', ['out of windwo']],
+  ['/docs#error-content_too_large', ['send without a body']],
   ['/docs#schema-ChangesMeta-next_since', ['next_since', 'nextSince', 'NEXT-SINCE', ' next  since ', 'nextsince']],
   ['/docs#schema-Problem-detail', ['problem detail']],
   ['/docs/guides/cooking', ['cooking with keys']],
