@@ -254,8 +254,8 @@ export interface components {
              */
             oldest_since?: number;
             /**
-             * @description The names of the exceeded limits, as in `RateLimit-Policy`. Present with `rate_limit_exceeded` under `/api/v1`
-             *     only.
+             * @description The names of the exceeded limits, as in `RateLimit-Policy`. Always present with `rate_limit_exceeded` under
+             *     `/api/v1`.
              */
             "violated-policies"?: ("minute" | "day" | "failures")[];
         };

@@ -36,12 +36,13 @@ export interface FailedAddress {
   readonly failures: number;
 }
 
-/** Counts by address and hour how often keys failed, for operators: in Redis, or in this process while there is none. */
+/**
+ * Counts by address and hour how often keys failed, for operators: in Redis, or in this process of a service without one.
+ * Failures during an outage of Redis are not counted.
+ */
 export class FailedAddresses {
-  /** By hour and address. */
-  readonly #memory = new LRUCache<string, { readonly hour: number; readonly address: string; failures: number }>({
-    max: MAX_ADDRESSES,
-  });
+  /** Failures by hour and address, for a service without Redis. */
+  readonly #memory = new LRUCache<string, number>({ max: MAX_ADDRESSES });
 
   #counted = 0;
 
@@ -54,30 +55,34 @@ export class FailedAddresses {
   /** Counts a failure. */
   async count(address: string): Promise<void> {
     const [hour] = this.#hours();
+    if (this.redis === undefined) {
+      const slot = `${hour} ${address}`;
+      this.#memory.set(slot, (this.#memory.get(slot) ?? 0) + 1);
+      return;
+    }
     this.#counted += 1;
     const removes = this.#counted % FAILURES_PER_REMOVAL === 0;
-    const counted = this.redis?.run((client) =>
-      client.eval(COUNT, 1, keyOf(hour), address, KEPT_SECONDS, removes ? -MAX_ADDRESSES - 1 : ''),
-    );
-    if (counted !== undefined && (await ifAvailable(counted)) !== undefined) return;
-    const slot = `${hour} ${address}`;
-    const known = this.#memory.get(slot);
-    if (known === undefined) this.#memory.set(slot, { hour, address, failures: 1 });
-    else known.failures += 1;
+    const values = [address, KEPT_SECONDS, removes ? -MAX_ADDRESSES - 1 : ''];
+    await ifAvailable(this.redis.run((client) => client.eval(COUNT, 1, keyOf(hour), ...values)));
   }
 
-  /** @returns the addresses with the most failures, of all servers that share a Redis */
+  /** @returns the addresses with the most failures, of all servers that share a Redis; none while Redis is lost */
   async list(limit: number): Promise<readonly FailedAddress[]> {
     const hours = this.#hours();
     const sums = new Map<string, number>();
-    const add = (address: string, failures: number): unknown => sums.set(address, (sums.get(address) ?? 0) + failures);
-    // Redis adds up and sorts: twenty thousand addresses would block this process.
-    const read = this.redis?.run(
-      (client) => client.eval(LIST, 3, SUM_KEY, ...hours.map(keyOf), limit - 1) as Promise<string[]>,
-    );
-    const found = (read && (await ifAvailable(read))) ?? [];
-    for (let i = 0; i < found.length; i += 2) add(found[i] ?? '', Number(found[i + 1]));
-    for (const { hour, address, failures } of this.#memory.values()) if (hours.includes(hour)) add(address, failures);
+    if (this.redis === undefined) {
+      for (const [slot, failures] of this.#memory.entries()) {
+        const [hour, address = ''] = slot.split(' ');
+        if (hours.includes(Number(hour))) sums.set(address, (sums.get(address) ?? 0) + failures);
+      }
+    } else {
+      // Redis adds up and sorts: twenty thousand addresses would block this process.
+      const read = this.redis.run(
+        (client) => client.eval(LIST, 3, SUM_KEY, ...hours.map(keyOf), limit - 1) as Promise<string[]>,
+      );
+      const found = (await ifAvailable(read)) ?? [];
+      for (let i = 0; i < found.length; i += 2) sums.set(found[i] ?? '', Number(found[i + 1]));
+    }
     return [...sums]
       .map(([address, failures]) => ({ address, failures }))
       .sort((one, other) => other.failures - one.failures)

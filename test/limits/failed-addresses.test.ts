@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { FailedAddresses } from '../../src/limits/failed-addresses.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
+import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
 import { testWorld } from '../support/world.js';
 
@@ -47,6 +48,18 @@ describe('the addresses whose keys failed', () => {
     const key = `{catalog}:failed-addresses:${now / HOUR_MS}`;
     const seconds = await redis.client.ttl(key);
     assert.ok(seconds > 7_000 && seconds <= 7_200, String(seconds));
+  });
+
+  it('a failure that Redis counts after the wait for it has ended is counted once', async () => {
+    const impatient = new RedisLink({ url: world.redis.url }, () => undefined, { timeoutMs: 50 });
+    world.defer(() => impatient.close());
+    await impatient.settled();
+    const addresses = new FailedAddresses(impatient, () => now);
+    await redis.client.call('client', 'pause', '200', 'ALL');
+    await addresses.count('192.0.2.1');
+    assert.ok(!impatient.isUp);
+    await eventually('Redis answers again', () => impatient.isUp);
+    assert.deepEqual(await addresses.list(1), [{ address: '192.0.2.1', failures: 1 }]);
   });
 
   it('addresses are counted and listed with no more rights in Redis than the guide grants', async () => {

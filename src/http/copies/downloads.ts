@@ -60,7 +60,7 @@ function refuse(running: readonly (number | undefined)[], developer: number | un
   if (running.filter((each) => each === developer).length >= MOST_OF_DEVELOPER) {
     return new Problem(
       'rate_limit_exceeded',
-      `You are already downloading ${MOST_OF_DEVELOPER} files. Wait until one is complete, then try again.`,
+      `This server is already sending you ${MOST_OF_DEVELOPER} files. Wait until one is complete, then try again.`,
       { headers: { 'Retry-After': '10' } },
     );
   }
