@@ -1,12 +1,16 @@
+import type { Logger } from 'pino';
+import { redisAddressOf } from '../config/config.js';
+import type { Config } from '../config/settings.js';
 import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import type { Connection } from '../platform/postgres/connection.js';
-import type { Fence } from '../platform/postgres/fence.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
+import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
 import { createAdmission, type Admit } from './admission.js';
 import { CallerCache } from './caller-cache.js';
-import type { LoadCaller } from './callers.js';
+import { callerLoader, type LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
@@ -16,28 +20,17 @@ import { announceIn, beginChange, type EndChange } from './invalidate-callers.js
 /** Where the triggers of db/migrations/001_plans_and_keys.sql announce each change of a key, a developer or a plan. */
 const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers' } as const;
 
-/** Admission works without these for a while, at a cost. */
-export type OptionalDependency = 'redis' | 'announcements';
+/** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
+const LOOKUP_MARGIN_MS = 100;
 
-export interface LocalAdmissionParts {
-  readonly loadCaller: LoadCaller;
-  /** Of the database that the loader queries. */
-  readonly fence: Fence;
-}
-
-export interface SharedAdmissionParts extends LocalAdmissionParts {
-  /** May contain a password and is never printed. */
-  readonly address: RedisAddress;
-  /** Bound on a command of Redis, in milliseconds. */
-  readonly timeoutMs: number;
-  /** The clock of the loader. */
+export interface AdmissionOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly database: Pick<ConnectedDatabase, 'db' | 'fence' | 'connectDedicated'>;
+  readonly health: Health;
   readonly clock: SteadyClock;
-  /** Opens a connection to the database on which every query has a bound. */
-  readonly connectDedicated: () => Promise<Connection>;
-  /** Called once for each change of state. */
-  readonly onChange: (dependency: OptionalDependency, state: 'lost' | 'up', error?: unknown) => void;
-  /** Called when a Sentinel cannot be reached, although Redis can. */
-  readonly onSentinelLost: (error: unknown) => void;
+  /** Bound on a command of Redis, in milliseconds. */
+  readonly redisTimeoutMs: number;
 }
 
 /** Admission, and what a server measures of it. */
@@ -55,16 +48,23 @@ export interface OpenedAdmission {
   close(): Promise<void>;
 }
 
-/** Opens admission without Redis: each request queries the database, and this process counts alone. */
-export function openLocalAdmission(parts: LocalAdmissionParts): OpenedAdmission {
+/** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
+export async function openAdmission(options: AdmissionOptions): Promise<OpenedAdmission> {
+  const { config, clock, database } = options;
+  const { db, fence } = database;
+  // Loading callers leaves half of the connections to requests whose caller is known.
+  const connections = Math.floor(config.databasePoolSize / 2);
+  const loadCaller = callerLoader(db, connections, clock, config.requestTimeoutMs + LOOKUP_MARGIN_MS);
+  const address = redisAddressOf(config);
+  if (address !== undefined) return openShared(loadCaller, address, options);
   const limiter = new MemoryLimiter();
   return {
-    admit: createAdmission({ ...parts, limiter, cache: new CallerCache(), createEpoch: () => undefined }),
+    admit: createAdmission({ loadCaller, fence, limiter, cache: new CallerCache(), createEpoch: () => undefined }),
     limiter,
     redis: undefined,
     cache: undefined,
     notificationQueueUsage: undefined,
-    beginChange: () => beginChange(announceIn(undefined), parts.fence),
+    beginChange: () => beginChange(announceIn(undefined), fence),
     close: () => Promise.resolve(),
   };
 }
@@ -73,16 +73,22 @@ export function openLocalAdmission(parts: LocalAdmissionParts): OpenedAdmission 
  * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, even if Redis or
  * the announcements cannot be reached.
  */
-export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<OpenedAdmission> {
-  const { address, timeoutMs, fence, clock, connectDedicated, onChange, onSentinelLost } = parts;
+async function openShared(
+  loadCaller: LoadCaller,
+  address: RedisAddress,
+  { log, database: { fence, connectDedicated }, health, clock, redisTimeoutMs }: AdmissionOptions,
+): Promise<OpenedAdmission> {
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not confirm anything.
     cache.reset();
     if (state === 'up') void createEpoch();
-    onChange('redis', state, error);
+    health.note('redis', state, error);
   };
-  const redis = new RedisLink(address, onRedisChange, { timeoutMs, onSentinelLost });
+  const redis = new RedisLink(address, onRedisChange, {
+    timeoutMs: redisTimeoutMs,
+    onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
+  });
   const createEpoch = shareWhilePending(() => ifAvailable(publishTimeline(redis, fence)));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline
@@ -92,24 +98,21 @@ export async function openSharedAdmission(parts: SharedAdmissionParts): Promise<
     listening?.destroy();
     void createEpoch();
   });
-  let wasLost = false;
   const announcements = new AnnouncementListener(async () => (listening = await connectDedicated()), ANNOUNCEMENTS, {
     onListening: () => {
       cache.open();
-      if (wasLost) onChange('announcements', 'up');
-      wasLost = false;
+      health.note('announcements', 'up');
     },
     onChange: () => cache.clear(),
     onLost: (error) => {
       cache.close();
-      wasLost = true;
-      onChange('announcements', 'lost', error);
+      health.note('announcements', 'lost', error);
     },
   });
   const limiter = new RedisLimiter(redis);
   await Promise.all([redis.settled().then(createEpoch), announcements.start()]);
   return {
-    admit: createAdmission({ ...parts, limiter, cache, createEpoch: () => void createEpoch() }),
+    admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => void createEpoch() }),
     limiter,
     redis,
     cache,

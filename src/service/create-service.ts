@@ -1,12 +1,13 @@
+import { openAdmission } from '../admission/open-admission.js';
 import { openPublishedFolder } from '../copies/published.js';
 import { ConnectionCloser } from '../http/connection/pipelining.js';
+import { FailedAddresses } from '../limits/failed-addresses.js';
+import { FailedAttempts } from '../limits/failed-attempts.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { systemClock, toMilliseconds } from '../platform/time/micros.js';
 import { SteadyClock } from '../platform/time/steady-clock.js';
-import { openAdmission } from './parts/admission.js';
 import { openApplication } from './application.js';
-import { openDatabases } from './parts/databases.js';
-import { countFailures } from './parts/failures.js';
+import { openDatabases, timeBounds } from './parts/databases.js';
 import { connectionsWithin } from './servers/file-descriptors.js';
 import { openInternalServer } from './servers/internal-server.js';
 import { createMetrics } from './metrics.js';
@@ -57,14 +58,22 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
   const health = createHealth(config, log);
   const databases = await openDatabases(options, health, opened);
   const records = openRecords(options, databases.db, clock, opened);
-  const admission = await openAdmission(options, health, clock, databases, opened);
-  const failures = countFailures(options, admission.redis);
+  const { redisMs: redisTimeoutMs } = timeBounds(config);
+  const admission = await openAdmission({ config, log, database: databases, health, clock, redisTimeoutMs });
+  opened.add(admission, (it) => it.close());
+  const { redis, limiter } = admission;
+  const failedAddresses = new FailedAddresses(redis);
+  const addressesForPages = config.operatorPages ? failedAddresses : undefined;
+  const failedKeys = new FailedAttempts(redis, overrides?.failurePolicy, 'failures', addressesForPages);
+  const failedReports = new FailedAttempts(redis, overrides?.failurePolicy, 'report-failures');
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
-  const notices = startNotices(options, databases.db, admission.limiter, opened);
-  const parts = { ...life, now, clock, health, databases, records, admission, failures, copies, notices };
+  const notices = startNotices(options, databases.db, limiter, opened);
+  const failures = { failedKeys, failedReports, failedAddresses };
+  const parts = { ...life, now, clock, health, databases, records, admission, ...failures, copies, notices };
+
   const { metrics, requestMetrics } = await createMetrics(options, parts);
-  const app = await openApplication(options, { ...parts, requestMetrics });
-  const metricsUrl = await openInternalServer(options, { ...parts, metrics }, opened);
+  const app = await openApplication(options, parts, requestMetrics);
+  const metricsUrl = await openInternalServer(options, parts, metrics, opened);
   const server = await openPublicServer(options, { app, closer, requestMetrics, maxConnections }, opened);
   ({ url } = server);
 

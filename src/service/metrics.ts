@@ -1,43 +1,27 @@
 import type { PublishedFolder } from '../copies/published.js';
-import type { OpenedAdmission } from '../admission/open-admission.js';
 import { operations } from '../api/index.js';
 import { RequestMetrics } from '../http/telemetry/record-requests.js';
 import { poolOf } from '../platform/postgres/database.js';
-import type { Health } from '../platform/telemetry/health.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { readBuild, type Build } from '../platform/process/package-root.js';
 import type { Databases } from './parts/databases.js';
-import type { Failures } from './parts/failures.js';
 import type { NoticeCounts } from './parts/notices.js';
+import type { OpenedParts } from './opened-parts.js';
 import type { ServiceOptions } from './options.js';
-import type { RequestRecords } from './parts/records.js';
-
-/** The sources of the service's metrics, apart from its requests. */
-interface MetricSources {
-  readonly health: Health;
-  readonly databases: Databases;
-  readonly records: RequestRecords;
-  readonly admission: OpenedAdmission;
-  readonly failures: Failures;
-  /** The folder of published copies; undefined for a server that serves none. */
-  readonly copies: PublishedFolder | undefined;
-  /** Undefined without `NOTIFY_URL`. */
-  readonly notices: NoticeCounts | undefined;
-}
 
 /**
  * Creates the metrics of the service. Requests are counted when they end. All other numbers are read at each scrape.
  *
  * No label has a value that a client or a developer chose.
  */
-export async function createMetrics({ packageRoot, droppedLines }: ServiceOptions, sources: MetricSources) {
+export async function createMetrics({ packageRoot, droppedLines }: ServiceOptions, parts: OpenedParts) {
   const metrics = new Metrics();
   const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
-  addState(metrics, await readBuild(packageRoot), droppedLines, sources);
-  addAdmission(metrics, sources);
-  addPools(metrics, sources.databases.pools);
-  if (sources.notices) addNotices(metrics, sources.notices);
-  if (sources.copies !== undefined) addCopies(metrics, sources.copies);
+  addState(metrics, await readBuild(packageRoot), droppedLines, parts);
+  addAdmission(metrics, parts);
+  addPools(metrics, parts.databases.pools);
+  if (parts.notices) addNotices(metrics, parts.notices);
+  if (parts.copies !== undefined) addCopies(metrics, parts.copies);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
@@ -46,7 +30,7 @@ function addState(
   metrics: Metrics,
   build: Build,
   droppedLines: () => number,
-  { health, records: { usage }, admission: { notificationQueueUsage } }: MetricSources,
+  { health, records: { usage }, admission: { notificationQueueUsage } }: OpenedParts,
 ): void {
   metrics.readGauge({
     name: 'catalog_build_info',
@@ -82,7 +66,7 @@ function addState(
   });
 }
 
-function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failures: { keys } }: MetricSources): void {
+function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failedKeys: { counts } }: OpenedParts): void {
   metrics.readCounter({
     name: 'catalog_rate_limit_decisions_total',
     help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
@@ -96,12 +80,12 @@ function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failure
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
     help: 'Requests with a key that is unknown, revoked or expired, or whose developer is suspended.',
-    read: () => keys.counts.failed,
+    read: () => counts.failed,
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
     help: 'Failed keys answered with 429, after too many from the same address.',
-    read: () => keys.counts.overLimit,
+    read: () => counts.overLimit,
   });
   if (cache === undefined) return;
   metrics.readCounter({

@@ -48,7 +48,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ['performance.now() - maxWaitMs', '0'], suites: ['admission/callers'] },
     { fault: 'a flood of unknown keys takes every connection', of: 'Semaphore.acquire',
       swap: ['this.#free > 0', 'this.#free > -1_000_000'], suites: ['admission/callers', 'admission/admission'] },
-    { fault: 'records survive a failover of Redis', of: 'openSharedAdmission',
+    { fault: 'records survive a failover of Redis', of: 'openShared',
       swap: ['    cache.reset();\n    if (state ===', '    if (state ==='], suites: ['shared/redis-sentinel', 'admission/admission'] },
     { fault: 'a caller of an old primary is admitted', of: 'createAdmission',
       swap: ['noteEpoch(epoch, charge.epoch);\n    fence.confirm(timeline);', 'noteEpoch(epoch, charge.epoch);'], suites: ['replica/failover'] },

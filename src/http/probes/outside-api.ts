@@ -4,7 +4,6 @@ import type { Health } from '../../platform/telemetry/health.js';
 import type { Middleware, RequestState } from '../request/context.js';
 import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
 import { addDocuments, type DocumentParts } from './documents.js';
-import { reportReadiness } from './readiness.js';
 
 export interface ReadinessParts {
   readonly checkDatabase: () => Promise<void>;
@@ -12,6 +11,11 @@ export interface ReadinessParts {
   /** Whether the service is shutting down: it still serves, but a balancer should send it no more requests. */
   readonly isStopping: () => boolean;
 }
+
+const SHUTTING_DOWN = {
+  code: 'shutting_down',
+  detail: 'This server is shutting down. It keeps serving for a short time; send new requests elsewhere.',
+};
 
 /**
  * Answers every remaining request outside the API: probes and documents for tools, which need no key. There are no other
@@ -54,6 +58,23 @@ export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): M
 
   const routes = router.routes() as Middleware;
   return (ctx) => routes(ctx, notFound);
+}
+
+/**
+ * Distinguishes "degraded" from "not ready". A server without its database can answer nothing, and should get no
+ * requests. Without another dependency it answers everything, at a cost. A balancer that removes servers without Redis
+ * would remove all of them.
+ */
+function reportReadiness({ components, lost, outages }: Health, isStopping: boolean) {
+  return {
+    isReady: !isStopping && !lost.includes('database'),
+    // Codes are for programs, and never renamed.
+    reasons: [
+      ...(isStopping ? [SHUTTING_DOWN] : []),
+      ...lost.map((dependency) => ({ code: `${dependency}_lost`, detail: outages[dependency].consequence })),
+    ],
+    checks: Object.fromEntries([...components].map(([dependency, { state }]) => [dependency, state])),
+  };
 }
 
 function notFound(): never {

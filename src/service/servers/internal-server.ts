@@ -1,13 +1,10 @@
-import type { OpenedAdmission } from '../../admission/open-admission.js';
 import type { Listener } from '../../http/connection/server.js';
 import { OperatorError, withAdvice } from '../../errors.js';
 import { serveMetrics } from '../../http/telemetry/metrics-server.js';
-import type { ConnectedDatabase } from '../../platform/postgres/connect.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import { readBuild } from '../../platform/process/package-root.js';
-import type { Health } from '../../platform/telemetry/health.js';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
-import type { Failures } from '../parts/failures.js';
+import type { OpenedParts } from '../opened-parts.js';
 import type { ServiceOptions } from '../options.js';
 
 /** The most connections of the operator pages to the database. They are opened when a page needs them. */
@@ -16,17 +13,6 @@ const POOL_SIZE = 2;
 /** Bounds on a connection and on a statement, in milliseconds: a month of usage is more than one request of the API reads. */
 const ACQUIRE_TIMEOUT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 8_000;
-
-/** What the server of the metrics and of the operator pages needs of the process that it is part of. */
-interface InternalServerParts {
-  readonly databases: ConnectedDatabase;
-  readonly admission: Pick<OpenedAdmission, 'redis' | 'beginChange'>;
-  readonly failures: Failures;
-  readonly metrics: Metrics;
-  readonly health: Health;
-  /** The origin of the public pages, once their server listens. */
-  readonly publicUrl: () => string;
-}
 
 /**
  * Serves the metrics, and the operator pages beside them, unless they are switched off. If another server on the machine
@@ -38,7 +24,8 @@ interface InternalServerParts {
  */
 export async function openInternalServer(
   options: ServiceOptions,
-  parts: InternalServerParts,
+  parts: OpenedParts,
+  metrics: Metrics,
   opened: CloseStack,
 ): Promise<string | undefined> {
   const { config, log } = options;
@@ -47,7 +34,7 @@ export async function openInternalServer(
   let origin = '';
   const pages = openOperatorPages(options, parts, () => origin, opened);
   try {
-    const server = opened.add(await serveMetrics(address, parts.metrics, log, pages), (it) => it.close());
+    const server = opened.add(await serveMetrics(address, metrics, log, pages), (it) => it.close());
     ({ origin } = new URL(server.url));
     return server.url;
   } catch (error) {
@@ -64,7 +51,7 @@ export async function openInternalServer(
  */
 function openOperatorPages(
   { config, log, packageRoot, nodeVersion, loadOperatorPages }: ServiceOptions,
-  { databases, admission, failures, health, publicUrl }: InternalServerParts,
+  { databases, admission, failedAddresses, health, publicUrl }: OpenedParts,
   url: () => string,
   opened: CloseStack,
 ): Listener | undefined {
@@ -94,7 +81,7 @@ function openOperatorPages(
       db,
       redis: admission.redis,
       beginChange: admission.beginChange,
-      failedAddresses: failures.addresses,
+      failedAddresses,
       health,
       url,
       publicUrl,
