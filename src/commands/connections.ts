@@ -1,7 +1,6 @@
 import { redisAddressOf } from '../config/config.js';
 import { OperatorError } from '../errors.js';
-import type { ConnectedDatabase } from '../platform/postgres/connect.js';
-import type { CommandContext, DatabaseUse } from './context.js';
+import type { CommandContext } from './context.js';
 
 const POOL_SIZE = 5;
 
@@ -17,37 +16,32 @@ const REDIS_TIMEOUT_MS = 2_000;
 /** The part of the context that opens a command's database and Redis. */
 type CommandBase = Pick<CommandContext, 'config' | 'packageRoot'>;
 
-/** Opens the service's database for a command. The caller closes it. */
-export async function connectForCommand(
-  context: CommandBase,
-  { bulk = false, mayBeReadOnly = false, migrate = false }: DatabaseUse & { readonly migrate?: boolean },
-): Promise<ConnectedDatabase> {
-  const { databaseUrl, dataDir } = context.config();
-  // Imported only when it is used: a command without it starts in half the time.
-  const { connectDatabase } = await import('../platform/postgres/connect.js');
-  return connectDatabase({
-    databaseUrl,
-    dataDir,
-    packageRoot: context.packageRoot,
-    applicationName: 'catalog command',
-    poolSize: POOL_SIZE,
-    acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
-    statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
-    mayBeReadOnly,
-    migrate,
-  });
-}
-
 /**
  * @param exitOnSignal - called before work that a signal may interrupt: one bounded transaction
  * @returns {@link CommandContext.withDatabase}
  */
-export function openDatabaseFor(base: CommandBase, exitOnSignal: () => void): CommandContext['withDatabase'] {
-  return async (use, options = {}) => {
-    if (!options.bulk) exitOnSignal();
-    const database = await connectForCommand(base, options);
+export function openDatabaseFor(
+  { config, packageRoot }: CommandBase,
+  exitOnSignal: () => void,
+): CommandContext['withDatabase'] {
+  return async (use, { bulk = false, mayBeReadOnly = false, migrate = false } = {}) => {
+    if (!bulk) exitOnSignal();
+    const { databaseUrl, dataDir } = config();
+    // Imported only when it is used: a command without it starts in half the time.
+    const { connectDatabase } = await import('../platform/postgres/connect.js');
+    const database = await connectDatabase({
+      databaseUrl,
+      dataDir,
+      packageRoot,
+      applicationName: 'catalog command',
+      poolSize: POOL_SIZE,
+      acquireTimeoutMs: ACQUIRE_TIMEOUT_MS,
+      statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
+      mayBeReadOnly,
+      migrate,
+    });
     try {
-      return await use(database.db, database.fence);
+      return await use(database.db, database);
     } finally {
       await database.close();
     }

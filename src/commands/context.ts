@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Readable, Writable } from 'node:stream';
 import type { Config } from '../config/settings.js';
-import type { Fence } from '../platform/postgres/fence.js';
+import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { RedisLink } from '../platform/redis/link.js';
 
 /** What a command may use of its process. */
@@ -33,7 +33,10 @@ export interface CommandContext {
    * Runs work on the service's database, and closes the database afterwards. Starts and migrates the embedded one as
    * needed. Statements are bounded and a signal ends the process, except for bulk work, which may take long.
    */
-  readonly withDatabase: <T>(use: (db: Knex, fence: Fence) => Promise<T>, options?: DatabaseUse) => Promise<T>;
+  readonly withDatabase: <T>(
+    use: (db: Knex, database: Pick<ConnectedDatabase, 'applied' | 'fence'>) => Promise<T>,
+    options?: DatabaseUse,
+  ) => Promise<T>;
   /**
    * Runs work on the Redis that the servers share, if there is one.
    *
@@ -43,8 +46,10 @@ export interface CommandContext {
   readonly withRedis: <T>(use: (redis: RedisLink) => Promise<T>) => Promise<T | undefined>;
 }
 
-export interface DatabaseUse {
+interface DatabaseUse {
   readonly bulk?: boolean;
+  /** Whether to bring the schema of DATABASE_URL's database up to date. */
+  readonly migrate?: boolean;
   /** Whether a server that takes no writes is accepted, such as a standby. */
   readonly mayBeReadOnly?: boolean;
 }

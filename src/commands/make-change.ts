@@ -27,7 +27,7 @@ export function makeChange<T>(
   act: (db: Knex) => Promise<T>,
   { invalidates }: { readonly invalidates: boolean } = { invalidates: true },
 ): Promise<Change<T>> {
-  return context.withDatabase(async (db, fence) => {
+  return context.withDatabase(async (db, { fence }) => {
     const [{ applies, beginChange }, { DatabaseSuperseded }] = await Promise.all([
       import('../admission/invalidate-callers.js'),
       import('../platform/postgres/fence.js'),
