@@ -3,7 +3,7 @@ import { OperatorError, UsageError } from '../errors.js';
 import { isObject, parseJson } from '../platform/text/json.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
-import { asClause, parseRetryAfter, TemporaryFailure } from './retry.js';
+import { parseRetryAfter, TemporaryFailure } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
 const MAX_FOREIGN_TEXT = 500;
@@ -81,7 +81,7 @@ export function createClient(options: ClientOptions): FetchPage {
   const get = createGet(options);
   return async (since, signal) => {
     const { headers, body } = await get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, since);
-    if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes');
+    if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes.');
     return { page: body, pollAfterMs: adaptiveInterval(headers.get('RateLimit')) };
   };
 }
@@ -93,7 +93,7 @@ export function createTitleCounter(options: ClientOptions): (signal: AbortSignal
     const { body } = await get(STATS, signal);
     const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
     if (typeof titles === 'number') return titles;
-    throw new TemporaryFailure('The response has no number of titles');
+    throw new TemporaryFailure('The response has no number of titles.');
   };
 }
 
@@ -101,7 +101,7 @@ export function createTitleCounter(options: ClientOptions): (signal: AbortSignal
 export function authorize(key: string): { readonly Authorization: string } {
   // Otherwise fetch would repeat the key in its error.
   if (!/^[\x21-\x7e]{1,1000}$/.test(key)) {
-    throw new OperatorError('CATALOG_API_KEY is not a valid key. Set it to your API key.');
+    throw new OperatorError('CATALOG_API_KEY is not a valid key.', { advice: 'Set it to your API key.' });
   }
   return { Authorization: `Bearer ${key}` };
 }
@@ -142,7 +142,7 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
 
 /** @returns the failure of a request without a whole response @param what - what cannot be done, as a clause */
 export function unreachable(what: string, error: unknown): TemporaryFailure {
-  return new TemporaryFailure(`${what}: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}`);
+  return new TemporaryFailure(`${what}: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}.`);
 }
 
 /**
@@ -155,11 +155,12 @@ export function unreachable(what: string, error: unknown): TemporaryFailure {
 export function failureOf(response: Response, body: unknown, since?: number): OperatorError {
   const { status } = response;
   const problem = isProblem(body) ? body : undefined;
-  const detail = problem && asClause({ message: printable(problem.detail, MAX_FOREIGN_TEXT) });
+  // The service's sentence becomes a clause of ours.
+  const detail = problem && printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '');
   const shown = problem ? `${status} ${problem.code}: ${detail ?? ''}` : String(status);
   if (status >= 500 || TEMPORARY.has(status)) {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
-    return new TemporaryFailure(`The service responded with ${shown}`, retryAfterMs);
+    return new TemporaryFailure(`The service responded with ${shown}.`, { retryAfterMs });
   }
   return refusal(problem, shown, response, since);
 }
@@ -185,17 +186,18 @@ function refusal(
       return new PositionRefused(`The service refused the request (${shown}).`, problem.code);
     case 'missing_api_key':
     case 'invalid_api_key':
-      return new OperatorError(
-        `The service does not accept the key in CATALOG_API_KEY (${shown}). Set it to a valid key and start again; the ` +
-          'position is kept.',
-      );
+      return new OperatorError(`The service does not accept the key in CATALOG_API_KEY (${shown}).`, {
+        advice: 'Set it to a valid key and start again; the position is kept.',
+      });
     default:
   }
   if (response.status >= 300 && response.status < 400) {
     // Without the query, which may hold a signature.
     const [location = ''] = (response.headers.get('Location') ?? 'an unknown location').split(/[?#]/, 1);
     const target = printable(location, MAX_FOREIGN_TEXT);
-    return new OperatorError(`The service redirects to ${target} (${shown}). Use the URL of the service itself.`);
+    return new OperatorError(`The service redirects to ${target} (${shown}).`, {
+      advice: 'Use the URL of the service itself.',
+    });
   }
   return new OperatorError(
     problem

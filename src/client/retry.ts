@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { OperatorError } from '../errors.js';
+import { OperatorError, withAdvice } from '../errors.js';
 import type { Observe } from './observation.js';
 import { backoff, backoffCeiling, type BackoffBounds } from '../platform/async/backoff.js';
 
@@ -40,23 +40,20 @@ export function waitAfterFailure(
   return asked + random * Math.min(backoffCeiling(failures, bounds), LONGEST_STRETCH_MS);
 }
 
-/** A failure that may be temporary. */
-export class TemporaryFailure extends OperatorError {
-  /**
-   * @param reason - a clause without a full stop
-   * @param retryAfterMs - what the server asked for, in milliseconds
-   */
-  constructor(
-    readonly reason: string,
-    readonly retryAfterMs?: number,
-  ) {
-    super(`${reason}.`);
-  }
+interface FailureExtras {
+  readonly advice?: string | undefined;
+  readonly retryAfterMs?: number | undefined;
 }
 
-/** @returns the message of an error without its full stop */
-export function asClause({ message }: Pick<Error, 'message'>): string {
-  return message.replace(/\.$/, '');
+/** A failure that may be temporary. */
+export class TemporaryFailure extends OperatorError {
+  /** What the server asked for, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, extras: FailureExtras = {}) {
+    super(message, extras);
+    this.retryAfterMs = extras.retryAfterMs;
+  }
 }
 
 export interface RetryOptions {
@@ -81,16 +78,16 @@ export class Retries {
   }
 
   /** Waits before the next attempt. @throws OperatorError when the policy gives up; the signal's reason, or an AbortError */
-  async wait({ reason, retryAfterMs }: TemporaryFailure): Promise<void> {
+  async wait(failure: TemporaryFailure): Promise<void> {
     const { retryPolicy: policy, signal, observe, random } = this.options;
     this.#failures += 1;
-    const waitMs = waitAfterFailure(this.#failures, retryAfterMs, policy, random?.());
+    const waitMs = waitAfterFailure(this.#failures, failure.retryAfterMs, policy, random?.());
     this.#waitedMs += waitMs;
     if (this.#waitedMs > policy.giveUpAfterMs) {
       const seconds = Math.ceil(waitMs / 1000);
-      throw new OperatorError(`${reason}. Gave up; try again in ${seconds} s.`);
+      throw new OperatorError(`${withAdvice(failure)} Gave up; try again in ${seconds} s.`);
     }
-    observe?.({ kind: 'retrying', reason, waitMs });
+    observe?.({ kind: 'retrying', failure, waitMs });
     await delay(waitMs, undefined, { signal });
   }
 }

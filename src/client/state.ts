@@ -95,17 +95,17 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
   }
   const document = parseDocument(text);
   if (document === undefined) {
-    throw new OperatorError(
-      `${file} is damaged, or is not a state file. Restore it from a backup: an older one only repeats entries. Otherwise ` +
-        'get a fresh copy of the catalogue and start with its state file, or delete this file and set --since to the ' +
-        'position of the copy, or to an hour before it was started.',
-    );
+    throw new OperatorError(`${file} is damaged, or is not a state file.`, {
+      advice:
+        'Restore it from a backup: an older one only repeats entries. Otherwise get a fresh copy of the catalogue and ' +
+        'start with its state file, or delete this file and set --since to the position of the copy, or to an hour ' +
+        'before it was started.',
+    });
   }
   if (document.base_url !== baseUrl) {
-    throw new OperatorError(
-      `The state file ${file} belongs to ${printable(document.base_url)}, not to ${baseUrl}. Use one state file for each ` +
-        'service. If the service has moved, change base_url in the file.',
-    );
+    throw new OperatorError(`The state file ${file} belongs to ${printable(document.base_url)}, not to ${baseUrl}.`, {
+      advice: 'Use one state file for each service. If the service has moved, change base_url in the file.',
+    });
   }
   return document.since;
 }
@@ -119,7 +119,5 @@ function parseDocument(text: string): Document | undefined {
 }
 
 function operatorError(what: string, error: unknown, advice?: string): OperatorError {
-  return new OperatorError(`${what}: ${(error as Error).message}.${advice === undefined ? '' : ` ${advice}`}`, {
-    cause: error,
-  });
+  return new OperatorError(`${what}: ${(error as Error).message}.`, { advice, cause: error });
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { OperatorError, withAdvice } from '../../src/errors.js';
 import { createClient, parseBaseUrl, type ChangesPage } from '../../src/client/client.js';
 import { follow, type FollowOptions } from '../../src/client/follow.js';
 import { retryPolicy } from '../../src/client/retry.js';
@@ -53,7 +54,10 @@ async function run(
     signal: stop.signal,
     observe(observation) {
       if (observation.kind !== 'retrying') return;
-      failures.push({ failure: observation.reason.replace(server.url, '(server)'), waitMs: observation.waitMs });
+      failures.push({
+        failure: withAdvice(observation.failure).replace(server.url, '(server)'),
+        waitMs: observation.waitMs,
+      });
       if (failures.length >= endAtFailure) stop.abort();
     },
     retryPolicy: { ...retryPolicy(rest.once ?? true), firstMs: 2, longestMs: 8 },
@@ -68,7 +72,8 @@ async function run(
 }
 
 function errorOf(end: Run['end']): string {
-  return 'error' in end ? end.error.message : 'no error';
+  if ('reached' in end) return 'no error';
+  return end.error instanceof OperatorError ? withAdvice(end.error) : end.error.message;
 }
 
 const REACHED = { reached: PAGE.meta.next_since };
@@ -89,17 +94,20 @@ describe('a follower', () => {
 
   it('a failure that may be temporary is retried with growing waits, whatever it is', async () => {
     for (const [failing, message] of [
-      [{ cut: 'before' }, /^Cannot reach the service: (other side closed|read ECONNRESET)$/],
-      [{ cut: 'body', body: PAGE }, /^Cannot reach the service: (other side closed|read ECONNRESET|terminated)$/],
-      [{ silent: true }, /^Cannot reach the service: no response within 0\.2 s$/],
-      [{ stalls: true, body: PAGE }, /^Cannot reach the service: no response within 0\.2 s$/],
-      [{ body: '<html>' }, /^The response is not a page of changes$/],
-      [{ body: { data: [1], meta: PAGE.meta } }, /^The response is not a page of changes$/],
-      [{ body: { data: [], meta: { has_more: false } } }, /^The response is not a page of changes$/],
-      [{ body: { data: [], meta: { has_more: false, next_since: 1e12 } } }, /^The response is not a page of changes$/],
+      [{ cut: 'before' }, /^Cannot reach the service: (other side closed|read ECONNRESET)\.$/],
+      [{ cut: 'body', body: PAGE }, /^Cannot reach the service: (other side closed|read ECONNRESET|terminated)\.$/],
+      [{ silent: true }, /^Cannot reach the service: no response within 0\.2 s\.$/],
+      [{ stalls: true, body: PAGE }, /^Cannot reach the service: no response within 0\.2 s\.$/],
+      [{ body: '<html>' }, /^The response is not a page of changes\.$/],
+      [{ body: { data: [1], meta: PAGE.meta } }, /^The response is not a page of changes\.$/],
+      [{ body: { data: [], meta: { has_more: false } } }, /^The response is not a page of changes\.$/],
+      [
+        { body: { data: [], meta: { has_more: false, next_since: 1e12 } } },
+        /^The response is not a page of changes\.$/,
+      ],
       // Of a proxy that has no service.
-      [{ status: 502, body: '<html>\u001b[2J' }, /^The service responded with 502$/],
-      [problem(500, 'internal_error'), /^The service responded with 500 internal_error: Some detail$/],
+      [{ status: 502, body: '<html>\u001b[2J' }, /^The service responded with 502\.$/],
+      [problem(500, 'internal_error'), /^The service responded with 500 internal_error: Some detail\.$/],
     ] as const satisfies readonly (readonly [Scripted, RegExp])[]) {
       const script = [failing, failing, failing, failing, { body: PAGE }];
       const isLate = 'silent' in failing || 'stalls' in failing;
@@ -180,7 +188,7 @@ describe('a follower', () => {
       const { end, stored, failures, server } = await run([response]);
       assert.ok('error' in end);
       assert.equal(end.error.name, 'OperatorError');
-      assert.match(end.error.message, message);
+      assert.match(errorOf(end), message);
       const expected = { stored: [], failures: [], requests: 1 };
       assert.deepEqual({ stored, failures, requests: server.requests.length }, expected);
     }

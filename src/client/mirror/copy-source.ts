@@ -1,7 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto';
 import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../../copies/manifest.js';
 import { requireSignature } from '../../copies/signature.js';
-import { OperatorError, withAdvice } from '../../errors.js';
+import { OperatorError } from '../../errors.js';
 import { authorize, failureOf, unreachable } from '../client.js';
 import { parseRetryAfter, Retries, retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
 import { printable } from '../../platform/text/plain-text.js';
@@ -19,6 +19,9 @@ export interface CopySourceOptions {
   /** Bound on the wait for the next bytes, in milliseconds. */
   readonly idleMs?: number;
 }
+
+/** What to do about a copy that nobody can use. */
+export const NEW_COPY = 'Ask the operator of the service to publish a new one.';
 
 /** There is no such file. */
 class FileMissing extends TemporaryFailure {}
@@ -57,9 +60,8 @@ export class CopySource {
     if (text === undefined) return undefined;
     const manifest = usable(() => parseManifest(text));
     if (manifest.base_url !== baseUrl) {
-      throw new OperatorError(
-        `The copy at ${this.url}/ belongs to ${printable(manifest.base_url)}, not to ${baseUrl}. Use the copies of the service that you mirror.`,
-      );
+      const message = `The copy at ${this.url}/ belongs to ${printable(manifest.base_url)}, not to ${baseUrl}.`;
+      throw new OperatorError(message, { advice: 'Use the copies of the service that you mirror.' });
     }
     if (publicKey !== undefined) usable(() => requireSignature(manifest, publicKey));
     return manifest;
@@ -141,7 +143,9 @@ export class CopySource {
       if (!response.ok || response.body === null) throw await this.#failureOf(url, response);
       // Which fetch() has decoded, as is right for the manifest alone.
       if (name !== MANIFEST_NAME && (response.headers.get('Content-Encoding') ?? 'identity') !== 'identity') {
-        throw new CopyUnusable(`${url} has a Content-Encoding. Configure its server to send files unmodified.`);
+        throw new CopyUnusable(`${url} has a Content-Encoding.`, {
+          advice: 'Configure its server to send files unmodified.',
+        });
       }
       // A server may ignore the range and send the whole file.
       const isRest = response.status === 206 && response.headers.get('Content-Range')?.startsWith(`bytes ${from}-`);
@@ -166,13 +170,13 @@ export class CopySource {
   async #failureOf(url: string, response: Response): Promise<OperatorError> {
     const { status, headers } = response;
     if (status === 404) {
-      return new FileMissing(`${url} is not available. If a newer copy was just published, try again`);
+      return new FileMissing(`${url} is not available.`, { advice: 'If a newer copy was just published, try again.' });
     }
     if (this.#isOwn) return failureOf(response, parseJson(await response.text()));
-    const reason = `Cannot download ${url}: the server responded with ${status}`;
+    const message = `Cannot download ${url}: the server responded with ${status}.`;
     return status >= 500 || status === 429
-      ? new TemporaryFailure(reason, parseRetryAfter(headers.get('Retry-After'), Date.now()))
-      : new OperatorError(`${reason}. Check --copies, and that the files are publicly readable.`);
+      ? new TemporaryFailure(message, { retryAfterMs: parseRetryAfter(headers.get('Retry-After'), Date.now()) })
+      : new OperatorError(message, { advice: 'Check --copies, and that the files are publicly readable.' });
   }
 }
 
@@ -181,7 +185,8 @@ function usable<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
-    throw new CopyUnusable(withAdvice(error as OperatorError));
+    const { message, advice } = error as OperatorError;
+    throw new CopyUnusable(message, { advice });
   }
 }
 
@@ -189,15 +194,13 @@ function usable<T>(check: () => T): T {
 export async function requireManifest(source: CopySource, retry: RetryOptions): Promise<Manifest> {
   const manifest = await source.fetchManifest(retry);
   if (manifest !== undefined) return manifest;
-  throw new OperatorError(
-    `No copy is published at ${source.url}/. If copies are elsewhere, set --copies to their URL; otherwise ask the operator ` +
-      'of the service to publish them.',
-  );
+  throw new OperatorError(`No copy is published at ${source.url}/.`, {
+    advice:
+      'If copies are elsewhere, set --copies to their URL; otherwise ask the operator of the service to publish them.',
+  });
 }
 
 /** @returns the error of a file whose content is not what was published @param how - a clause */
 export function damaged(name: string, how: string): CopyUnusable {
-  return new CopyUnusable(
-    `The file ${name} of the published copy is damaged: ${how}. Ask the operator of the service to publish a new one.`,
-  );
+  return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`, { advice: NEW_COPY });
 }

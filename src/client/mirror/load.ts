@@ -2,8 +2,8 @@ import type { Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { PositionRefused, showPosition, type FetchPage } from '../client.js';
 import { follow } from '../follow.js';
-import { asClause, retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
-import { CopyUnusable, type CopySource } from './copy-source.js';
+import { retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
+import { CopyUnusable, NEW_COPY, type CopySource } from './copy-source.js';
 import { correctFaults, createStaging, findDifferences, stageCopy, STAGING } from './staging.js';
 import type { MirrorOptions } from './options.js';
 import type { MirrorStore } from './store.js';
@@ -40,7 +40,7 @@ export function loadCatalogue(store: MirrorStore, options: MirrorOptions): Promi
   };
   return retrying(options, () =>
     attempt().catch((error: unknown) => {
-      throw error instanceof CopyUnusable && !once ? new TemporaryFailure(asClause(error)) : error;
+      throw error instanceof CopyUnusable && !once ? new TemporaryFailure(error.message, error) : error;
     }),
   );
 }
@@ -66,9 +66,7 @@ export async function requireFollowable(
     if (!(error instanceof PositionRefused)) throw error;
     const start =
       error.oldestSince === undefined ? '' : `, before the feed begins at ${showPosition(error.oldestSince)}`;
-    throw new CopyUnusable(
-      `The newest copy ends at ${showPosition(position)}${start}. Ask the operator of the service to publish a new one.`,
-    );
+    throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`, { advice: NEW_COPY });
   });
 }
 
@@ -97,7 +95,7 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
       },
     }).catch((error: unknown) => {
       // The oldest position is accepted for a minute, which failures may have taken: start again.
-      throw error instanceof PositionRefused ? new TemporaryFailure(asClause(error)) : error;
+      throw error instanceof PositionRefused ? new TemporaryFailure(error.message) : error;
     });
     signal.throwIfAborted();
     const { rows: counted } = await store.session.query<{ staged: number }>(
@@ -108,15 +106,16 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
     titles = await retrying(options, () => countTitles(signal));
     if (staged === titles) return replace(store, options, position, undefined);
   }
-  throw new TemporaryFailure('Titles are being created faster than the feed can be read');
+  throw new TemporaryFailure('Titles are being created faster than the feed can be read.');
 }
 
 /** @returns the error of a feed that lacks titles. A mirror that was loaded before waits for a copy. */
 async function withoutCopy(store: MirrorStore, source: CopySource): Promise<OperatorError> {
+  const message = `No copy is published at ${source.url}/, and the feed alone does not have every title: it reaches back at most 30 days.`;
   const advice =
-    `No copy is published at ${source.url}/, and the feed alone does not have every title: it reaches back at most 30 days. ` +
     'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
-  return (await store.readState()) === undefined ? new OperatorError(advice) : new CopyUnusable(advice);
+  const State = (await store.readState()) === undefined ? OperatorError : CopyUnusable;
+  return new State(message, { advice });
 }
 
 /** Makes the mirror equal to the staged rows and moves it to their position, in one transaction. */
@@ -143,5 +142,5 @@ async function oldestPosition(fetchPage: FetchPage, signal: AbortSignal): Promis
     if (error instanceof PositionRefused && error.oldestSince !== undefined) return error.oldestSince;
     throw error;
   }
-  throw new TemporaryFailure('The service does not name the oldest position of its feed');
+  throw new TemporaryFailure('The service does not name the oldest position of its feed.');
 }

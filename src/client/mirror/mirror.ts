@@ -3,7 +3,7 @@ import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.
 import { PositionRefused } from '../client.js';
 import { follow } from '../follow.js';
 import type { Observe } from '../observation.js';
-import { asClause, Retries, TemporaryFailure } from '../retry.js';
+import { Retries, TemporaryFailure } from '../retry.js';
 import { loadCatalogue } from './load.js';
 import type { MirrorOptions } from './options.js';
 import { MirrorLocked } from './session.js';
@@ -80,12 +80,17 @@ async function keep(options: MirrorOptions, onFollowing: () => void): Promise<nu
       // Undone: what was not committed when the signal closed the session.
       if (signal.aborted) return reached;
       if (once || !(hasOpened ? isTransient(error) : isTransientAtStart(error))) throw error;
-      const failure = new TemporaryFailure(`The mirror's database cannot be used: ${asClause(error as Error)}`);
-      await retries.wait(failure).catch(() => undefined);
+      await retries.wait(unusable(error as Error)).catch(() => undefined);
     } finally {
       store?.close();
     }
   }
+}
+
+function unusable(error: Error): TemporaryFailure {
+  const { message, advice } =
+    error instanceof OperatorError ? error : { message: `${error.message}.`, advice: undefined };
+  return new TemporaryFailure(`The mirror's database cannot be used: ${message}`, { advice });
 }
 
 /** Conflicts of transactions, and locks that were not granted in time (PostgreSQL, appendix A). */
@@ -111,10 +116,9 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
       continue;
     }
     if (saved.baseUrl !== baseUrl) {
-      throw new OperatorError(
-        `The schema ${schema} holds a mirror of ${saved.baseUrl}, not of ${baseUrl}. Choose another --schema. If the service ` +
-          `has moved, change base_url in the table ${schema}.state.`,
-      );
+      throw new OperatorError(`The schema ${schema} holds a mirror of ${saved.baseUrl}, not of ${baseUrl}.`, {
+        advice: `Choose another --schema. If the service has moved, change base_url in the table ${schema}.state.`,
+      });
     }
     let { position } = saved;
     observe({ kind: 'following', position, verified: saved.verified });
@@ -145,5 +149,5 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
  */
 function retryIfAhead(error: unknown): never {
   if (!(error instanceof PositionRefused) || error.code !== 'invalid_since') throw error;
-  throw new TemporaryFailure(asClause(error));
+  throw new TemporaryFailure(error.message);
 }

@@ -66,9 +66,9 @@ async function setUp(session: Connection): Promise<void> {
   );
   const { encoding = '' } = rows[0] ?? {};
   if (!ENCODINGS.includes(encoding)) {
-    throw new OperatorError(
-      `The mirror's database has the encoding ${encoding}, which cannot hold every title. Use one with UTF8.`,
-    );
+    throw new OperatorError(`The mirror's database has the encoding ${encoding}, which cannot hold every title.`, {
+      advice: 'Use one with UTF8.',
+    });
   }
   // A policy that hides rows would look like missing ones.
   await session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}; set row_security = off`);
@@ -85,7 +85,9 @@ async function lock(session: Connection, schema: string): Promise<void> {
     await session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
   } catch (error) {
     if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-    throw new MirrorLocked(`Another mirror is writing to the schema ${schema}. Stop it, or choose another --schema.`);
+    throw new MirrorLocked(`Another mirror is writing to the schema ${schema}.`, {
+      advice: 'Stop it, or choose another --schema.',
+    });
   }
 }
 
@@ -99,10 +101,14 @@ async function requireTables(session: Connection, name: string, isMirror: boolea
   const [found] = rows;
   if (found?.state) return;
   if (!isMirror) {
-    throw new OperatorError(`The schema ${name} of this database has no mirror. Create one with "catalog mirror".`);
+    throw new OperatorError(`The schema ${name} of this database has no mirror.`, {
+      advice: 'Create one with "catalog mirror".',
+    });
   }
   if (found?.titles) {
-    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's. Choose another --schema.`);
+    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's.`, {
+      advice: 'Choose another --schema.',
+    });
   }
   // Several statements in one query are one transaction.
   await session.query(`
@@ -131,10 +137,10 @@ export async function connect(databaseUrl: string, applicationName: string, sign
     statementTimeoutMs: 0,
   }).catch((error: unknown) => {
     if ((error as Error).message.includes('client password must be a string')) {
-      throw new OperatorError(
-        "The mirror's database asks for a password. Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.",
-        { cause: error },
-      );
+      throw new OperatorError("The mirror's database asks for a password.", {
+        advice: 'Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.',
+        cause: error,
+      });
     }
     // A part of the URL that cannot be decoded, or a file that it names and that cannot be read.
     if (error instanceof URIError || (error as NodeJS.ErrnoException).syscall === 'open') {

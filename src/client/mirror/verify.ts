@@ -101,7 +101,8 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
   if (manifest.position < state.copyPosition) {
     throw new OperatorError(
       `The newest copy, at ${showPosition(manifest.position)}, is older than the one that the mirror started from, at ` +
-        `${showPosition(state.copyPosition)}. Compare again once the operator of the service has published a newer one.`,
+        `${showPosition(state.copyPosition)}.`,
+      { advice: 'Compare again once the operator of the service has published a newer one.' },
     );
   }
   return state;

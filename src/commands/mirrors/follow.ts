@@ -79,7 +79,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     state.lost.throwIfAborted();
     display.printLine(`Stopped at ${showPosition(reached)}.`);
   } catch (error) {
-    if (error instanceof PositionRefused && error.code === 'since_out_of_window') throw withAdvice(error);
+    if (error instanceof PositionRefused && error.code === 'since_out_of_window') throw startAgain(error);
     // The reader of the lines has closed: `catalog follow | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   } finally {
@@ -87,20 +87,20 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
   }
 }
 
-function withAdvice(refused: PositionRefused): OperatorError {
+/** @returns the same error with what a follower has to do */
+function startAgain(refused: PositionRefused): OperatorError {
   const { message, oldestSince } = refused;
-  return new OperatorError(
-    `${message} Get a fresh full copy of the catalogue and continue from its position: that in the manifest of a published ` +
-      'copy, or the state file that comes with an export. Without either, delete the state file and set --since to an hour ' +
-      `before the copy was started${oldestSince === undefined ? '' : `, or to ${oldestSince} if that is later`}.`,
-    { cause: refused },
-  );
+  const advice =
+    'Get a fresh full copy of the catalogue and continue from its position: that in the manifest of a published copy, or ' +
+    'the state file that comes with an export. Without either, delete the state file and set --since to an hour before ' +
+    `the copy was started${oldestSince === undefined ? '' : `, or to ${oldestSince} if that is later`}.`;
+  return new OperatorError(message, { advice, cause: refused });
 }
 
 function requireSince(file: string): never {
-  throw new OperatorError(
-    `The state file ${file} does not exist yet. Set --since to the Unix time to start from. A mirror first needs a full ` +
-      'copy of the catalogue. Use the position in its manifest, the state file that came with it, or an hour before it was ' +
-      'started.',
-  );
+  throw new OperatorError(`The state file ${file} does not exist yet.`, {
+    advice:
+      'Set --since to the Unix time to start from. A mirror first needs a full copy of the catalogue. Use the position ' +
+      'in its manifest, the state file that came with it, or an hour before it was started.',
+  });
 }

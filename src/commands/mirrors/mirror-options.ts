@@ -84,36 +84,34 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const advice = adviceOn(error);
-    throw advice === undefined ? error : new OperatorError(advice, { cause: error });
+    const [what, advice] = meaningOf(error) ?? [];
+    throw what === undefined
+      ? error
+      : new OperatorError(`${what}: ${(error as Error).message}.`, { advice, cause: error });
   }
 }
 
-/** @returns what to do about an error of the mirror's database; undefined for any other */
-function adviceOn(error: unknown): string | undefined {
-  const { message } = error as Error;
+/** @returns what an error of the mirror's database means, as a clause, and what to do; undefined for any other error */
+function meaningOf(error: unknown): readonly [what: string, advice?: string] | undefined {
   const state = sqlState(error);
   if (state === FOREIGN_KEY_VIOLATION) {
-    return (
-      `A foreign key in the mirror's database rejected a change: ${message}. Let it follow deletions, for example with ` +
-      '"on delete cascade", or drop it.'
-    );
+    const advice = 'Let it follow deletions, for example with "on delete cascade", or drop it.';
+    return ["A foreign key in the mirror's database rejected a change", advice];
   }
   if (state.startsWith(CONSTRAINT)) {
-    return `A constraint in the mirror's database rejected a change: ${message}. Drop it: a mirror holds whatever the service has.`;
+    const advice = 'Drop it: a mirror holds whatever the service has.';
+    return ["A constraint in the mirror's database rejected a change", advice];
   }
   if (state === INSUFFICIENT_PRIVILEGE) {
-    return (
-      `The role lacks a privilege in the mirror's database: ${message}. Grant it to the role, or choose an empty schema ` +
-      'that the role owns with --schema.'
-    );
+    const advice = 'Grant it to the role, or choose an empty schema that the role owns with --schema.';
+    return ["The role lacks a privilege in the mirror's database", advice];
   }
   if (state === LOCK_NOT_AVAILABLE) {
-    return `Another session holds a lock in the mirror's database: ${message}. Try again when it is done.`;
+    return ["Another session holds a lock in the mirror's database", 'Try again when it is done.'];
   }
-  if (state.startsWith(INSUFFICIENT_RESOURCES)) return `The mirror's database is out of resources: ${message}.`;
+  if (state.startsWith(INSUFFICIENT_RESOURCES)) return ["The mirror's database is out of resources"];
   return isDatabaseUnavailable(error)
-    ? `The mirror's database cannot be reached: ${message}. Check MIRROR_DATABASE_URL, or --into.`
+    ? ["The mirror's database cannot be reached", 'Check MIRROR_DATABASE_URL, or --into.']
     : undefined;
 }
 
@@ -126,8 +124,10 @@ function databaseUrlOf(text: string | undefined): string | undefined {
   }
   if (url.password !== '' || url.searchParams.has('password')) {
     throw new UsageError(
-      '--into must not have a password: every user of this machine can read the arguments of a program. Change that ' +
-        'password, then set MIRROR_DATABASE_URL to the whole URL, or PGPASSWORD to the password.',
+      '--into must not have a password: every user of this machine can read the arguments of a program.',
+      {
+        advice: 'Change that password, then set MIRROR_DATABASE_URL to the whole URL, or PGPASSWORD to the password.',
+      },
     );
   }
   return text;

@@ -100,9 +100,9 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     display.stop();
     display.printLine(position === undefined ? 'Stopped.' : `Stopped at ${showPosition(position)}.`);
     if (differences > 0) {
-      throw new OperatorError(
-        'The mirror differs from the copy. Run "catalog mirror verify" to see how; --repair corrects it.',
-      );
+      throw new OperatorError('The mirror differs from the copy.', {
+        advice: 'Run "catalog mirror verify" to see how; --repair corrects it.',
+      });
     }
   } finally {
     display.stop();

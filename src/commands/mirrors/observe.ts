@@ -1,6 +1,6 @@
 import type { Observation, Observe } from '../../client/observation.js';
 import { showPosition } from '../../client/client.js';
-import { asClause } from '../../client/retry.js';
+import { OperatorError, withAdvice } from '../../errors.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 import type { ProgressDisplay } from '../output/progress-display.js';
 
@@ -24,7 +24,7 @@ function lineOf(observation: Observation, baseUrl: string): string | undefined {
   switch (observation.kind) {
     case 'retrying':
     case 'retrying-comparison':
-      return `${observation.reason}. Retrying in ${Math.ceil(observation.waitMs / 1000)} s.`;
+      return `${withAdvice(observation.failure)} Retrying in ${Math.ceil(observation.waitMs / 1000)} s.`;
     case 'loading':
       if (observation.copyOf !== undefined) return undefined;
       return `No copy is published at ${observation.copiesUrl}/. Reading the whole feed instead.`;
@@ -45,8 +45,11 @@ function lineOf(observation: Observation, baseUrl: string): string | undefined {
       const result = verified.differences === 0 ? 'equal' : differs(verified.differences);
       return `${how} with the copy of ${verified.copyOf}${when}: ${result}.`;
     }
-    case 'comparison-failed':
-      return `The comparison with the newest copy failed: ${asClause(observation.error)}.`;
+    case 'comparison-failed': {
+      const { error } = observation;
+      const reason = error instanceof OperatorError ? withAdvice(error) : `${error.message}.`;
+      return `The comparison with the newest copy failed: ${reason}`;
+    }
     default:
       return undefined;
   }

@@ -8,9 +8,8 @@ import { MirrorStore } from '../../client/mirror/store.js';
 import { verify, type Comparison } from '../../client/mirror/verify.js';
 import type { CommandContext } from '../context.js';
 import { ProgressDisplay } from '../output/progress-display.js';
-import { addNotes } from '../output/help.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { addJsonCommand, report } from '../output/report.js';
+import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import {
   addMirrorOptions,
   CONNECTION_NOTES,
@@ -21,9 +20,8 @@ import {
 import { differs, reporter } from './observe.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 
-interface Flags extends MirrorFlags {
+interface Flags extends MirrorFlags, JsonFlag {
   readonly repair?: boolean;
-  readonly json?: boolean;
 }
 
 const NOTES = `Reads the newest published copy, checks its hash, its number of rows and, with --public-key, its signature, and compares
@@ -45,7 +43,7 @@ ${CONNECTION_NOTES}`;
 const EXAMPLE = 'catalog mirror verify --from https://catalog.example.com --repair';
 
 export function registerVerify(mirror: Command, context: CommandContext): void {
-  addMirrorOptions(addNotes(addJsonCommand(mirror, 'verify', EXAMPLE), NOTES))
+  addMirrorOptions(addJsonCommand(mirror, 'verify', EXAMPLE, NOTES))
     .description('Compare a mirror with the newest published copy.')
     .option('--repair', 'make differing rows match the copy, in one transaction')
     .action((flags: Flags) => withStoreErrors(() => run(flags, context)));
@@ -69,22 +67,22 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     store = await MirrorStore.open(options, false, signal);
     const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs });
     display.stop();
-    report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, describe(result, repairs));
+    report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, textOf(result, repairs));
     if (result.differences > 0 && !repairs) {
-      throw new OperatorError('The mirror differs from the copy. Run the command again with --repair to correct it.');
+      throw new OperatorError('The mirror differs from the copy.', {
+        advice: 'Run the command again with --repair to correct it.',
+      });
     }
   } catch (error) {
-    if (signal.aborted) {
-      throw new OperatorError('Interrupted. Run the command again to check the mirror.', { cause: error });
-    }
-    throw error;
+    if (!signal.aborted) throw error;
+    throw new OperatorError('Interrupted.', { advice: 'Run the command again to check the mirror.', cause: error });
   } finally {
     display.stop();
     store?.close();
   }
 }
 
-function describe(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
+function textOf(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
   const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${formatCount(rows)} ${fault}`);
   return [

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { withAdvice } from '../../../src/errors.js';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OpenTestDatabase } from '../../support/database.js';
@@ -77,7 +78,7 @@ describe('the database of a mirror', () => {
     const ending = new AbortController();
     const failures: string[] = [];
     const running = world.keep(ending.signal, {
-      observe: (observation) => observation.kind === 'retrying' && failures.push(observation.reason),
+      observe: (observation) => observation.kind === 'retrying' && failures.push(withAdvice(observation.failure)),
     });
     await eventually('the mirror has everything', world.isEqual);
     await mirror.db.transaction(async (transaction) => {
@@ -150,7 +151,7 @@ describe('the database of a mirror', () => {
     const ending = new AbortController();
     const failures: string[] = [];
     const running = world.keep(ending.signal, {
-      observe: (observation) => observation.kind === 'retrying' && failures.push(observation.reason),
+      observe: (observation) => observation.kind === 'retrying' && failures.push(withAdvice(observation.failure)),
     });
     await eventually('the mirror has everything', world.isEqual);
     await mirror.db.raw(`
@@ -164,7 +165,7 @@ describe('the database of a mirror', () => {
       create trigger fail_thrice before update on catalog_mirror.state execute function catalog_mirror.fail_thrice()`);
     await addTitles(service.db, 3, 'later');
     await eventually('the mirror has everything', world.isEqual);
-    assert.deepEqual(failures, new Array(3).fill("The mirror's database cannot be used: busy"));
+    assert.deepEqual(failures, new Array(3).fill("The mirror's database cannot be used: busy."));
     ending.abort();
     await running;
   });

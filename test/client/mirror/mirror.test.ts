@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { withAdvice } from '../../../src/errors.js';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { createClient, createTitleCounter, PositionRefused } from '../../../src/client/client.js';
 import { TemporaryFailure } from '../../../src/client/retry.js';
@@ -128,7 +129,7 @@ describe('catalog mirror', () => {
     const running = world.keep(ending.signal, {
       verifies: true,
       observe(observation) {
-        if (observation.kind === 'retrying') failures.push(observation.reason);
+        if (observation.kind === 'retrying') failures.push(withAdvice(observation.failure));
         if (observation.kind === 'compared') comparisons += 1;
         if (observation.kind === 'following') followed = observation;
       },
@@ -158,15 +159,15 @@ describe('catalog mirror', () => {
         return read(since, signal);
       },
       countTitles: (signal) =>
-        (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down')) : count(signal),
+        (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down.')) : count(signal),
       observe(observation) {
-        if (observation.kind === 'retrying') failures.push(observation.reason);
+        if (observation.kind === 'retrying') failures.push(withAdvice(observation.failure));
         if (observation.kind === 'following') ending.abort();
       },
     });
     await running;
     await world.requireEqual();
-    assert.deepEqual(failures, ['Slow down']);
+    assert.deepEqual(failures, ['Slow down.']);
     // The oldest position, and three pages.
     assert.equal(positions.length, 4);
   });
