@@ -1,5 +1,5 @@
-// Bundles the tests with the sources that they import into .cache/tests, for `make test`, with the options of mocha. Each
-// process of mocha would otherwise load 700 files through tsx, which takes twice the processor time.
+// Bundles the tests with the sources that they import into .cache/tests, for `make test`, with the options of mocha.
+// Each process of mocha would otherwise load 700 files through tsx, which takes twice the processor time.
 
 import { readdirSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
