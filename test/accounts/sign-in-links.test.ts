@@ -87,7 +87,8 @@ describe('sign-in links', () => {
   it('no sign-in link is created for an unknown developer', async () => {
     await assert.rejects(createSignInLink(world.db, 999), {
       name: 'OperatorError',
-      message: 'There is no developer 999. "catalog developers list" shows them all.',
+      message: 'There is no developer 999.',
+      advice: '"catalog developers list" shows them all.',
     });
   });
 
