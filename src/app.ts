@@ -6,7 +6,7 @@ import { serveCopies, type CopiesParts } from './http/copies/copies.js';
 import { revokeLeakedKeys, type LeakedKeyParts } from './http/leaked-keys/leaked-keys.js';
 import { dispatch } from './http/openapi/dispatch.js';
 import type { DocumentParts } from './http/probes/documents.js';
-import { serveProbesAndContract, type ReadinessParts } from './http/probes/outside-api.js';
+import { serveProbesAndDocuments, type ReadinessParts } from './http/probes/probes.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
 import { rejectBody } from './http/request/content.js';
 import type { Middleware, RequestContext, RequestState } from './http/request/context.js';
@@ -52,7 +52,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   if (parts.pages) app.use(onlyFor(outsideApi, parts.pages));
   app.use(onlyFor(withBody, rejectBody));
   if (parts.copies) app.use(onlyFor(outsideApi, serveCopies(parts.copies)));
-  app.use(onlyFor(outsideApi, serveProbesAndContract(parts.probes)));
+  app.use(onlyFor(outsideApi, serveProbesAndDocuments(parts.probes)));
   app.use(deadline(parts.authentication.requestTimeoutMs));
   app.use(authenticate(parts.authentication));
   app.use(sendAnswers);

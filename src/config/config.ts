@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { getSystemErrorMap } from 'node:util';
 import { InvalidSetting } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
 
@@ -99,7 +100,9 @@ function readRegularFile(path: string, variable: string): string {
     // A pipe would be waited for, and could be read only once.
     if (statSync(path).isFile()) return readFileSync(path, 'utf8');
   } catch (error) {
-    const [reason] = (error as Error).message.split(',');
+    // Without the path, which the message has.
+    const { code, errno = 0 } = error as NodeJS.ErrnoException;
+    const reason = getSystemErrorMap().get(errno)?.join(': ') ?? code;
     throw new InvalidSetting(`names a file that cannot be read (${reason})`, variable);
   }
   throw new InvalidSetting('names something other than a regular file', variable);

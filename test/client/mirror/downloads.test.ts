@@ -92,7 +92,10 @@ describe('the download of a copy', () => {
   it('a copy that is sent with a Content-Encoding is refused', async () => {
     await assert.rejects(
       download((_request, response) => response.setHeader('content-encoding', 'gzip').end(gzipSync(FILE))),
-      /titles-1795474200123456\.ndjson\.gz has a Content-Encoding\. Configure its server to send files unmodified\./,
+      {
+        message: /titles-1795474200123456\.ndjson\.gz has a Content-Encoding\.$/,
+        advice: 'Configure its server to send files unmodified.',
+      },
     );
   });
 

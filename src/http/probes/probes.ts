@@ -23,7 +23,7 @@ const SHUTTING_DOWN = {
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */
-export function serveProbesAndContract(parts: ReadinessParts & DocumentParts): Middleware {
+export function serveProbesAndDocuments(parts: ReadinessParts & DocumentParts): Middleware {
   const { checkDatabase, health, isStopping } = parts;
   const router = new Router<RequestState>({ strict: true, sensitive: true });
 
