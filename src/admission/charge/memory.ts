@@ -1,32 +1,24 @@
-import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
+import { LRUCache } from 'lru-cache';
 import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Quota } from '../../limits/quotas.js';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 
-/** Each request is compared with its plan's own numbers, so that a changed plan applies from the next request. */
-const NO_LIMIT_IN_THE_COUNTER = Number.MAX_SAFE_INTEGER;
-
-/**
- * Counts requests in this process.
- *
- * Requests are decided one after the other: both counters are read, and charged only if both have room. Charging first and
- * refunding later would let a quota with room refuse requests that arrive together.
- */
+/** Counts requests in this process. */
 export class MemoryLimiter implements Limiter {
   readonly #counters = QUOTA_NAMES.map((name) => ({
     name,
-    counter: new RateLimiterMemory({
-      keyPrefix: name,
-      points: NO_LIMIT_IN_THE_COUNTER,
-      duration: WINDOW_SECONDS[name],
-    }),
+    // A window begins with its first request. Further ones do not lengthen it.
+    counts: new LRUCache<string, number>({ ttl: WINDOW_SECONDS[name] * 1000, ttlAutopurge: true, noUpdateTTL: true }),
   }));
   readonly decisions = { process: { charged: 0, refused: 0 } };
-  #previous: Promise<unknown> = Promise.resolve();
 
-  charge(request: QuotaRequest): Promise<Decision> {
-    const decision = this.#previous.then(() => this.#decide(request));
-    this.#previous = decision.catch(() => undefined);
-    return decision;
+  async charge(request: QuotaRequest): Promise<Decision> {
+    const kind = exhausted(this.#quotas(request)).length === 0 ? 'charged' : 'refused';
+    this.decisions.process[kind] += 1;
+    if (kind === 'charged') {
+      const key = keyOf(request);
+      for (const { counts } of this.#counters) counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    return { kind, quotas: this.#quotas(request), epoch: undefined };
   }
 
   /** Without Redis no epoch can be confirmed. */
@@ -35,28 +27,19 @@ export class MemoryLimiter implements Limiter {
   }
 
   async read(request: QuotaRequest): Promise<QuotaState> {
-    return { quotas: await this.#quotas(request, (counter, key) => counter.get(key)), countedIn: 'process' };
+    return { quotas: this.#quotas(request), countedIn: 'process' };
   }
 
-  async #decide(request: QuotaRequest): Promise<Decision> {
-    const { quotas: found } = await this.read(request);
-    const kind = exhausted(found).length === 0 ? 'charged' : 'refused';
-    this.decisions.process[kind] += 1;
-    const quotas = kind === 'refused' ? found : await this.#quotas(request, (counter, key) => counter.consume(key));
-    return { kind, quotas, epoch: undefined };
+  #quotas(request: QuotaRequest): Quota[] {
+    const key = keyOf(request);
+    return this.#counters.map(({ name, counts }) => {
+      const requests = counts.get(key);
+      const count = requests === undefined ? undefined : { requests, msLeft: counts.getRemainingTTL(key) };
+      return toQuota(name, request.plan, count);
+    });
   }
+}
 
-  #quotas(
-    { developerId, plan }: QuotaRequest,
-    act: (counter: RateLimiterMemory, key: string) => Promise<RateLimiterRes | null>,
-  ): Promise<Quota[]> {
-    const key = `${developerId}:${plan.id}`;
-    return Promise.all(
-      this.#counters.map(async ({ name, counter }) => {
-        const result = await act(counter, key);
-        const count = result === null ? undefined : { requests: result.consumedPoints, msLeft: result.msBeforeNext };
-        return toQuota(name, plan, count);
-      }),
-    );
-  }
+function keyOf({ developerId, plan }: QuotaRequest): string {
+  return `${developerId}:${plan.id}`;
 }

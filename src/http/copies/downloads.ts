@@ -14,26 +14,24 @@ const MOST_OF_DEVELOPER = 4;
 const LONGEST_DOWNLOAD_MS = 3_600_000;
 
 /** The files that this process is sending. */
-export interface Downloads {
-  /**
-   * Streams bytes of a file to a client, with a small buffer. The file is closed in any case. If it becomes shorter, or the
-   * client takes too long, the connection is cut, so that the client sees that something is missing.
-   *
-   * @throws Problem rate_limit_exceeded, service_unavailable
-   */
-  stream(
-    ctx: Pick<RequestContext, 'res' | 'state'>,
-    file: FileHandle,
-    start: number,
-    length: number,
-  ): Promise<ReadStream>;
-}
+export type Downloads = ReturnType<typeof createDownloads>;
 
-export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS): Downloads {
+export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS) {
   /** The developer of each file that is open. */
   const running = new Map<ReadStream, number | undefined>();
   return {
-    async stream({ res, state }, file, start, length) {
+    /**
+     * Streams bytes of a file to a client, with a small buffer. The file is closed in any case. If it becomes shorter, or
+     * the client takes too long, the connection is cut, so that the client sees that something is missing.
+     *
+     * @throws Problem rate_limit_exceeded, service_unavailable
+     */
+    async stream(
+      { res, state }: Pick<RequestContext, 'res' | 'state'>,
+      file: FileHandle,
+      start: number,
+      length: number,
+    ): Promise<ReadStream> {
       const developer = state.caller?.developerId;
       const refusal = refuse([...running.values()], developer);
       if (refusal) {
