@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import type { Next } from 'koa';
-import type { VNode } from 'preact';
 import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import { CodeBlock, Notice } from '../parts/content/components.js';
@@ -25,7 +24,25 @@ export function addSignIn(
 
   router.get(SIGN_IN, (ctx) => {
     const isInterrupted = ctx.state.target.search.has('interrupted');
-    page(ctx, { title: 'Sign in' }, <SignIn isInterrupted={isInterrupted} />);
+    page(
+      ctx,
+      { title: 'Sign in' },
+      <>
+        {isInterrupted && (
+          <Notice tone="warning" role="alert">
+            Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
+          </Notice>
+        )}
+        <p>
+          Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
+          {LINK_LIFETIME_MINUTES} minutes.
+        </p>
+        <CodeBlock label="Command" code="catalog operator sign-in-link" />
+        <p class="muted">
+          A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
+        </p>
+      </>,
+    );
   });
 
   addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages' });
@@ -73,24 +90,4 @@ function setSessionCookie(ctx: PageContext, cookie: string, token: string | unde
     overwrite: true,
     ...(token !== undefined && { maxAge: ABSOLUTE_HOURS * 3_600_000 }),
   });
-}
-
-function SignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VNode {
-  return (
-    <>
-      {isInterrupted && (
-        <Notice tone="warning" role="alert">
-          Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
-        </Notice>
-      )}
-      <p>
-        Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
-        {LINK_LIFETIME_MINUTES} minutes.
-      </p>
-      <CodeBlock label="Command" code="catalog operator sign-in-link" />
-      <p class="muted">
-        A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
-      </p>
-    </>
-  );
 }

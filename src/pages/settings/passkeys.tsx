@@ -64,7 +64,35 @@ export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, gua
         {passkeys.length >= MAX_PASSKEYS && (
           <p>You have {passkeys.length} passkeys, the most that you can have. To add another, remove one.</p>
         )}
-        {passkeys.length === 0 ? <p class="empty">You have no passkeys</p> : <PasskeyTable passkeys={passkeys} />}
+        {passkeys.length === 0 ? (
+          <p class="empty">You have no passkeys</p>
+        ) : (
+          <>
+            <Table
+              caption="Passkeys"
+              hasCards
+              columns={['Name', 'Created', 'Last used', { label: 'Actions', actions: true }]}
+              rows={passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => [
+                <>
+                  <UserText text={name} /> {isSynced && <Badge tone="info">Synced</Badge>}
+                </>,
+                <RelativeTime at={createdAt} />,
+                <RelativeTime at={lastUsedAt} />,
+                <a
+                  class="button button-quiet danger"
+                  href={`${PATH}/remove?passkey=${id}`}
+                  aria-label={`Remove passkey ${isolated(name)}`}
+                >
+                  Remove
+                </a>,
+              ])}
+            />
+            <p class="small muted">
+              A password manager shares “synced” passkeys between your devices. You can remove every passkey: sign-in
+              links still work. Removing one does not end <a href="/settings/sessions">sessions</a> that it started.
+            </p>
+          </>
+        )}
       </>,
     );
   });
@@ -131,36 +159,6 @@ const REFUSALS: Readonly<Record<PasskeyRefusal, string>> = {
 
 function refusal(reason: PasskeyRefusal): PageError {
   return new PageError(409, 'Passkey not added', REFUSALS[reason]);
-}
-
-function PasskeyTable({ passkeys }: { readonly passkeys: readonly Passkey[] }): VNode {
-  return (
-    <>
-      <Table
-        caption="Passkeys"
-        hasCards
-        columns={['Name', 'Created', 'Last used', { label: 'Actions', actions: true }]}
-        rows={passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => [
-          <>
-            <UserText text={name} /> {isSynced && <Badge tone="info">Synced</Badge>}
-          </>,
-          <RelativeTime at={createdAt} />,
-          <RelativeTime at={lastUsedAt} />,
-          <a
-            class="button button-quiet danger"
-            href={`${PATH}/remove?passkey=${id}`}
-            aria-label={`Remove passkey ${isolated(name)}`}
-          >
-            Remove
-          </a>,
-        ])}
-      />
-      <p class="small muted">
-        A password manager shares “synced” passkeys between your devices. You can remove every passkey: sign-in links
-        still work. Removing one does not end <a href="/settings/sessions">sessions</a> that it started.
-      </p>
-    </>
-  );
 }
 
 /** Asks for confirmation before a passkey is removed. @param isOnly - whether the developer has no other one */

@@ -1,10 +1,9 @@
 import type { PublishedFolder } from '../../../copies/published.js';
-import { readBounds } from '../../../catalog/feed.js';
+import { readBounds, type FeedBounds } from '../../../catalog/feed.js';
 import { readWriters, type Writers } from '../../../catalog/writers.js';
 import { isDatabaseUnavailable } from '../../../platform/postgres/errors.js';
 import { readMigrations } from '../../../platform/postgres/migrations.js';
 import { ifAvailable, type RedisLink } from '../../../platform/redis/link.js';
-import { toRfc3339 } from '../../../platform/time/micros.js';
 import { readAllUsageOverTime, type UsageBucket } from '../../../usage/read-usage.js';
 import type { Knex } from 'knex';
 
@@ -12,15 +11,7 @@ import type { Knex } from 'knex';
 export interface DatabaseFacts {
   readonly version: string;
   readonly migrations: { readonly applied: readonly string[]; readonly pending: readonly string[] };
-  readonly feed: {
-    /** In RFC 3339. */
-    readonly start: string;
-    /** Whether the feed was restarted: without that, it starts with the first entry. */
-    readonly hasStart: boolean;
-    /** When the newest entry was written, in RFC 3339. */
-    readonly newest: string;
-    readonly isEmpty: boolean;
-  };
+  readonly feed: FeedBounds;
   readonly writers: Writers;
 }
 
@@ -37,12 +28,7 @@ export function readDatabaseFacts(db: Knex): Promise<DatabaseFacts | undefined> 
     return {
       version: server.rows[0]?.server_version ?? '',
       migrations: { applied, pending: files.filter((file) => !applied.includes(file)) },
-      feed: {
-        start: toRfc3339(feed.feedStart),
-        hasStart: feed.feedStart > 0n,
-        newest: toRfc3339(feed.newest),
-        isEmpty: feed.newest === feed.feedStart,
-      },
+      feed,
       writers,
     };
   });

@@ -1,11 +1,11 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
+import { toRfc3339 } from '../../../platform/time/micros.js';
 import { Badge, Facts, Notice } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
 import { sumOf } from '../../parts/usage/counts.js';
 import { Outcomes, UsageOverTime } from '../../parts/usage/over-time.js';
-import type { UsageBucket } from '../../../usage/read-usage.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
@@ -34,14 +34,48 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
       copies && readNewestCopy(copies),
     ]);
     const components = await readComponents(facts !== undefined);
+    const { feedStart = 0n, newest = 0n } = facts?.feed ?? {};
     operatorPage(
       ctx,
       { title: 'Status', tab: 'status' },
       <>
         <Summary components={components} facts={facts} />
         <Components components={components} />
-        <LatestTraffic hours={traffic} />
-        <Feed facts={facts} copy={copy} />
+        <section>
+          <h2 id="traffic">Last 24 hours</h2>
+          {traffic === undefined ? (
+            <p>
+              <Unknown subject="PostgreSQL" />
+            </p>
+          ) : (
+            <>
+              <Outcomes counts={sumOf(traffic)} />
+              <UsageOverTime range="24h" buckets={traffic} />
+            </>
+          )}
+          <p class="muted small">
+            Requests with a valid key, of all servers. They are saved about every 10 seconds. For the durations of
+            requests, and for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
+          </p>
+        </section>
+        <section>
+          <h2 id="feed">Feed</h2>
+          {facts === undefined ? (
+            <p>
+              <Unknown subject="PostgreSQL" />
+            </p>
+          ) : (
+            <Facts
+              facts={{
+                'Newest entry': newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
+                'Newest copy': copy !== undefined && <NewestCopyAge {...copy} />,
+                // Unless the feed was restarted, it starts with the first entry.
+                'Feed start': feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
+                Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
+              }}
+            />
+          )}
+        </section>
         <section>
           <h2 id="versions">Versions</h2>
           <Facts
@@ -64,14 +98,13 @@ function Unknown({ subject }: { readonly subject: string }): VNode {
   return <span class="muted">Unknown: {subject} does not answer</span>;
 }
 
-/** What needs attention, first of all. */
-function Summary({
-  components,
-  facts,
-}: {
+interface SummaryProps {
   readonly components: readonly Component[];
   readonly facts: DatabaseFacts | undefined;
-}): VNode {
+}
+
+/** What needs attention, first of all. */
+function Summary({ components, facts }: SummaryProps): VNode {
   const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
   const pending = facts?.migrations.pending.length ?? 0;
   if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
@@ -97,13 +130,16 @@ function Components({ components }: { readonly components: readonly Component[] 
         caption="Components"
         hasCards
         columns={['Component', 'State', 'Since', 'What to do']}
-        rows={components.flatMap((component) => {
-          const { name, current } = component;
+        rows={components.flatMap(({ name, current, consequence, advice, guide }) => {
           if (current === undefined) return [];
           const isUp = current.state === 'up';
           const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
-          const advice = isUp ? 'Nothing' : <Advice component={component} />;
-          return [[name, state, <RelativeTime at={toTime(current.since)} />, advice]];
+          const whatToDo = (
+            <span>
+              {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
+            </span>
+          );
+          return [[name, state, <RelativeTime at={toTime(current.since)} />, isUp ? 'Nothing' : whatToDo]];
         })}
       />
       {unused.length > 0 && (
@@ -117,65 +153,6 @@ function Components({ components }: { readonly components: readonly Component[] 
           ))}
           .
         </p>
-      )}
-    </section>
-  );
-}
-
-function Advice({ component: { consequence, advice, guide } }: { readonly component: Component }): VNode {
-  return (
-    <span>
-      {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
-    </span>
-  );
-}
-
-/** @param hours - undefined while the database does not answer */
-function LatestTraffic({ hours }: { readonly hours: readonly UsageBucket[] | undefined }): VNode {
-  return (
-    <section>
-      <h2 id="traffic">Last 24 hours</h2>
-      {hours === undefined ? (
-        <p>
-          <Unknown subject="PostgreSQL" />
-        </p>
-      ) : (
-        <>
-          <Outcomes counts={sumOf(hours)} />
-          <UsageOverTime range="24h" buckets={hours} />
-        </>
-      )}
-      <p class="muted small">
-        Requests with a valid key, of all servers. They are saved about every 10 seconds. For the durations of requests,
-        and for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
-      </p>
-    </section>
-  );
-}
-
-interface FeedProps {
-  readonly facts: DatabaseFacts | undefined;
-  /** Undefined for a server that serves no copies. */
-  readonly copy: NewestCopy | undefined;
-}
-
-function Feed({ facts, copy }: FeedProps): VNode {
-  return (
-    <section>
-      <h2 id="feed">Feed</h2>
-      {facts === undefined ? (
-        <p>
-          <Unknown subject="PostgreSQL" />
-        </p>
-      ) : (
-        <Facts
-          facts={{
-            'Newest entry': facts.feed.isEmpty ? 'None yet' : <BothTimes at={facts.feed.newest} />,
-            'Newest copy': copy !== undefined && <NewestCopyAge {...copy} />,
-            'Feed start': facts.feed.hasStart ? <Time at={facts.feed.start} /> : 'The first entry',
-            Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
-          }}
-        />
       )}
     </section>
   );

@@ -60,7 +60,7 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 interface ButtonProps {
   /** Where it leads. Without an address, it sends its form. */
   readonly href?: string;
-  readonly tone?: 'primary' | 'danger' | 'quiet';
+  readonly tone?: 'primary' | 'danger' | 'quiet' | undefined;
   readonly label: string;
 }
 

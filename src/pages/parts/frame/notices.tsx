@@ -3,7 +3,7 @@ import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import type { Propagation } from '../../../admission/invalidate-callers.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../content/components.js';
-import { leaveNotice, seeOther, takeNoticeName, type Interruption } from '../web/return-to.js';
+import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/return-to.js';
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {
@@ -50,7 +50,7 @@ export function redirectAndConfirm<Name extends Confirmation>(
   seeOther(ctx, address);
 }
 
-const INTERRUPTIONS: Readonly<Record<Interruption, string>> = {
+const INTERRUPTED: Readonly<Record<(typeof INTERRUPTIONS)[number], string>> = {
   'signed-out': 'Your session had ended.',
   'sign-in-too-old': `You signed in more than ${RECENT_MINUTES} minutes ago, so we asked you to sign in again.`,
 };
@@ -65,10 +65,10 @@ export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice
       </Notice>
     );
   }
-  if (!isKeyOf(INTERRUPTIONS, name)) return undefined;
+  if (!isKeyOf(INTERRUPTED, name)) return undefined;
   return (
     <Notice tone="warning" role="alert">
-      {INTERRUPTIONS[name]} <strong>Nothing was changed.</strong> Check the form and submit it again.
+      {INTERRUPTED[name]} <strong>Nothing was changed.</strong> Check the form and submit it again.
     </Notice>
   );
 }

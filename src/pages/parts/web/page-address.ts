@@ -13,12 +13,10 @@ const MAX_ADDRESS = 3_500;
 /**
  * The address to return to after a request. For GET it is the requested one. For POST it is the page with the form, with
  * the submitted fields in its query.
- *
- * @param more - further parameters
  */
-export function addressOf(ctx: PageContext, more: readonly (readonly [string, string])[] = []): string {
+export function addressOf(ctx: PageContext): string {
   const { method, path, state } = ctx;
-  if (method !== 'POST') return pageAddress(path, [...queryOf(ctx), ...more]);
+  if (method !== 'POST') return pageAddress(path, queryOf(ctx));
   let page = path.replace(/\/$/, '');
   // A path that only takes forms has no page; the page with the form is above it.
   while (page !== '' && !state.hasPage(page)) page = page.slice(0, page.lastIndexOf('/'));
@@ -26,7 +24,7 @@ export function addressOf(ctx: PageContext, more: readonly (readonly [string, st
     const value = state.form?.get(name)?.trim();
     return value === undefined ? [] : [[name, value] as const];
   });
-  return pageAddress(page === '' ? '/' : page, [...kept, ...more]);
+  return pageAddress(page === '' ? '/' : page, kept);
 }
 
 /**

@@ -11,60 +11,45 @@ const SETTINGS_PATH = /^\/settings(?:\/[A-Za-z0-9_-]+)*$/;
 /** How long a sign-in may take, in seconds. */
 const SIGN_IN_SECONDS = 1_800;
 
-/** The parameter of a page whose form was sent but not processed, since it needs a sign-in. */
-const INTERRUPTED = 'interrupted';
-
 /** How long a notice waits for its page, in seconds. */
 const WAITING_SECONDS = 60;
 
 /** Why a form was not processed: the session had ended, or the sign-in was too long ago. */
-export type Interruption = 'signed-out' | 'sign-in-too-old';
+export const INTERRUPTIONS = ['signed-out', 'sign-in-too-old'] as const;
 
 /**
- * Redirects to the sign-in page, which leads back to the page of this request. A form is then filled in as it was sent.
+ * Redirects to the sign-in page, which leads back to the page of this request. A form is then filled in as it was sent, and
+ * its page shows once that it was not processed.
  *
  * @param reason - why the request needs a sign-in
  */
-export function redirectToSignIn(ctx: PageContext, reason: Interruption): void {
+export function redirectToSignIn(ctx: PageContext, reason: (typeof INTERRUPTIONS)[number]): void {
+  const isForm = ctx.method === 'POST';
   // Another page that is opened meanwhile must not replace a form that was filled in.
-  if (ctx.method === 'POST' || readReturn(ctx).interruption === undefined) {
-    const address = addressOf(ctx, ctx.method === 'POST' ? [[INTERRUPTED, reason]] : []);
-    setCookie(ctx, 'return-to', settingsAddress(address), SIGN_IN_SECONDS);
+  if (isForm || !isInterrupted(ctx)) {
+    const address = settingsAddress(addressOf(ctx));
+    setCookie(ctx, 'return-to', address, SIGN_IN_SECONDS);
+    if (isForm) leaveNotice(ctx, address, reason, SIGN_IN_SECONDS);
   }
   seeOther(ctx, '/sign-in');
 }
 
-/** Redirects to the page that was requested before the sign-in, which shows once that its form was not processed. */
+/** Whether a form waits for a sign-in. */
+export function isInterrupted(ctx: PageContext): boolean {
+  return INTERRUPTIONS.some((reason) => readCookie(ctx, 'notice')?.startsWith(`${reason}/`));
+}
+
+/** Redirects to the page that was requested before the sign-in. The browser may change its cookies. */
 export function returnTo(ctx: PageContext): void {
-  const { address, interruption } = readReturn(ctx);
+  const address = settingsAddress(readCookie(ctx, 'return-to') ?? '');
   setCookie(ctx, 'return-to', undefined);
-  if (interruption !== undefined) leaveNotice(ctx, address, interruption);
   seeOther(ctx, address);
 }
 
-/** Where a sign-in leads. */
-interface Return {
-  readonly address: string;
-  /** Why the form of that page was not processed; undefined for a page whose form was not sent. */
-  readonly interruption: Interruption | undefined;
-}
-
-/** Reads where the sign-in leads. The browser may change its cookies, so the address is also checked here. */
-export function readReturn(ctx: PageContext): Return {
-  const [path = '', search = ''] = (readCookie(ctx, 'return-to') ?? '').split('?');
-  const query = new URLSearchParams(search);
-  const reason = query.get(INTERRUPTED);
-  query.delete(INTERRUPTED);
-  return {
-    address: settingsAddress(`${path}?${query}`),
-    interruption: reason === 'signed-out' || reason === 'sign-in-too-old' ? reason : undefined,
-  };
-}
-
 /** Leaves a notice that the page at an address shows once. Another page may load before it, in another tab. */
-export function leaveNotice(ctx: PageContext, address: string, name: string): void {
+export function leaveNotice(ctx: PageContext, address: string, name: string, seconds = WAITING_SECONDS): void {
   const [path = ''] = address.split('?');
-  setCookie(ctx, 'notice', name + path, WAITING_SECONDS);
+  setCookie(ctx, 'notice', name + path, seconds);
 }
 
 /** @returns the name of the notice for the page of this request, once; undefined for none */

@@ -85,12 +85,7 @@ export function newLabelOf(query: URLSearchParams): string | undefined {
   return query.get('label')?.slice(0, MAX_LABEL);
 }
 
-interface LabelFormProps extends LabelFieldProps {
-  /** Of the key. */
-  readonly prefix: string;
-}
-
-function LabelForm({ prefix, submission, duplicate }: LabelFormProps): VNode {
+function LabelForm({ prefix, submission, duplicate }: LabelFieldProps & { readonly prefix: string }): VNode {
   const { values, errors } = submission;
   return (
     <>

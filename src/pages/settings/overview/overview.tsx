@@ -44,7 +44,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
       { title: 'Overview', tab: 'overview' },
       <>
         <Warnings>
-          {isSuspended ? [] : keyWarnings({ keys, hinted, shown: SHOWN_KEYS })}
+          {isSuspended ? [] : keyWarnings(keys, hinted, SHOWN_KEYS)}
           {isSuspended ? [] : quotaWarnings(plans)}
           {usageWarnings(usage)}
         </Warnings>

@@ -28,27 +28,29 @@ export function Warnings({ children }: { readonly children: readonly (readonly V
 interface WarningProps {
   /** Where the developer can act. */
   readonly address: string;
-  readonly action: ComponentChildren;
+  readonly action: string;
+  /** The key that it is about, for those who read the links alone. */
+  readonly about?: VNode;
   readonly children: ComponentChildren;
 }
 
-function Warning({ address, action, children }: WarningProps): VNode {
+function Warning({ address, action, about, children }: WarningProps): VNode {
   return (
     <li class="notice tone-warning">
-      {children} <a href={address}>{action}</a>
+      {children}{' '}
+      <a href={address}>
+        {action}
+        {about && <span class="visually-hidden">: {about}</span>}
+      </a>
     </li>
   );
 }
 
-interface KeyWarningsProps {
-  readonly keys: KeySummary;
-  /** Keys with hints, and one more than are shown if there are more. */
-  readonly hinted: readonly KeyRecord[];
-  readonly shown: number;
-}
-
-/** @returns what the developer should do about keys: none active, some expire soon, unused or without a replacement */
-export function keyWarnings({ keys, hinted, shown }: KeyWarningsProps): readonly VNode[] {
+/**
+ * @param hinted - keys with hints, and one more than are shown if there are more
+ * @returns what the developer should do about keys: none active, some expire soon, unused or without a replacement
+ */
+export function keyWarnings(keys: KeySummary, hinted: readonly KeyRecord[], shown: number): readonly VNode[] {
   if (keys.total > 0 && keys.active + keys.rolled === 0) {
     return [
       <Warning address="/settings/keys/new" action="Create a key">
@@ -56,9 +58,7 @@ export function keyWarnings({ keys, hinted, shown }: KeyWarningsProps): readonly
       </Warning>,
     ];
   }
-  const warnings = hinted
-    .slice(0, shown)
-    .flatMap((record) => hintsOf(record).map((hint) => <KeyWarning record={record} hint={hint} />));
+  const warnings = hinted.slice(0, shown).flatMap((record) => hintsOf(record).map((hint) => keyWarning(record, hint)));
   if (hinted.length <= shown) return warnings;
   return [
     ...warnings,
@@ -69,13 +69,7 @@ export function keyWarnings({ keys, hinted, shown }: KeyWarningsProps): readonly
   ];
 }
 
-function KeyWarning({
-  record: { prefix, label, expiresAt },
-  hint,
-}: {
-  readonly record: KeyRecord;
-  readonly hint: KeyHint;
-}): VNode {
+function keyWarning({ prefix, label, expiresAt }: KeyRecord, hint: KeyHint): VNode {
   const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
   if (hint.kind === 'no_replacement') {
     return (
@@ -87,23 +81,13 @@ function KeyWarning({
   }
   const days = hint.days === 1 ? '1 day' : `${hint.days} days`;
   return hint.kind === 'expires_soon' ? (
-    <Warning address={`${keyPath(prefix)}/roll`} action={<ActionOn name={name}>Roll this key</ActionOn>}>
+    <Warning address={`${keyPath(prefix)}/roll`} action="Roll this key" about={name}>
       {name} expires {hint.days === 0 ? 'within a day' : `in ${days}`}.
     </Warning>
   ) : (
-    <Warning address={`${keyPath(prefix)}/revoke`} action={<ActionOn name={name}>Revoke this key</ActionOn>}>
+    <Warning address={`${keyPath(prefix)}/revoke`} action="Revoke this key" about={name}>
       {name} has not been used for {days}.
     </Warning>
-  );
-}
-
-/** The text of a link, which names the key to those who read the links alone. */
-function ActionOn({ name, children }: { readonly name: VNode; readonly children: string }): VNode {
-  return (
-    <>
-      {children}
-      <span class="visually-hidden">: {name}</span>
-    </>
   );
 }
 

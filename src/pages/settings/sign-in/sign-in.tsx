@@ -1,14 +1,14 @@
 import type { VNode } from 'preact';
 import { listPasskeys } from '../../../accounts/passkeys.js';
-import { relyingPartyOf, type RelyingParty } from '../../../accounts/relying-party.js';
+import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import { findSession, RECENT_MINUTES, type Session } from '../../../accounts/sessions.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
-import { CodeBlock, Notice } from '../../parts/content/components.js';
+import { Button, CodeBlock, Notice } from '../../parts/content/components.js';
 import { page } from '../../parts/frame/page.js';
 import { Operator, UserText } from '../../parts/content/values.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
-import { readReturn, SETTINGS } from '../../parts/web/return-to.js';
+import { isInterrupted, SETTINGS } from '../../parts/web/return-to.js';
 import { readCookie } from '../../parts/web/cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './sign-up.js';
@@ -25,8 +25,7 @@ export function addSignIn(router: PageRouter, parts: SiteParts): void {
 async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: string): Promise<void> {
   const session = await findSession(db, readCookie(ctx, 'session'));
   const developer = session?.developerId;
-  const party = relyingPartyOf(site.publicUrl());
-  const passkeys = developer === undefined ? undefined : await listPasskeys(db, developer);
+  const passkeys = developer === undefined ? undefined : (await listPasskeys(db, developer)).length;
   page(
     ctx,
     { title: 'Sign in', section: 'settings', ...(failure !== undefined && { status: 403, hasErrors: true }) },
@@ -36,51 +35,38 @@ async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: s
           {failure}
         </Notice>
       )}
-      {session?.isRecent !== true && readReturn(ctx).interruption !== undefined && (
+      {session?.isRecent !== true && isInterrupted(ctx) && (
         <Notice tone="warning" role="alert">
           Your form was not processed, and nothing was changed. After you sign in, it comes back as you filled it in.
         </Notice>
       )}
       {session !== undefined && <SignedInAlready session={session} />}
-      {session?.isRecent !== true && (
-        <Ways
-          // For somebody who is known to have no passkey, the browser would look for one in vain.
-          party={passkeys?.length === 0 ? undefined : party}
-          issuer={site.signInBy?.provider.host}
-          developer={developer}
-          canAddPasskey={party !== undefined && (passkeys ?? []).length === 0}
-        />
-      )}
+      {session?.isRecent !== true && <Ways site={site} developer={developer} passkeys={passkeys} />}
     </>,
   );
 }
 
 interface WaysProps {
-  /** What passkeys belong to; undefined where none can sign in. */
-  readonly party: RelyingParty | undefined;
-  /** The host of the identity provider; undefined without one. */
-  readonly issuer: string | undefined;
+  readonly site: SiteParts['site'];
   /** The id of the developer, if known. */
   readonly developer: number | undefined;
-  /** Whether to point out that the next sign-in can be by passkey. */
-  readonly canAddPasskey: boolean;
+  /** How many passkeys the developer has, if known. */
+  readonly passkeys: number | undefined;
 }
 
-function Ways({ party, issuer, developer, canAddPasskey }: WaysProps): VNode {
+function Ways({ site, developer, passkeys }: WaysProps): VNode {
+  const party = relyingPartyOf(site.publicUrl());
+  const issuer = site.signInBy?.provider.host;
   // Somebody who is not signed in may have no passkey, but everybody may have an identity at the provider.
   const isPasskeyFirst = developer !== undefined || issuer === undefined;
-  const passkey = party !== undefined && (
+  // For somebody who is known to have no passkey, the browser would look for one in vain.
+  const passkey = party !== undefined && passkeys !== 0 && (
     <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
-      <button class={isPasskeyFirst ? 'button button-primary' : 'button'} type="submit">
-        Sign in with a passkey
-      </button>
+      <Button tone={isPasskeyFirst ? 'primary' : undefined} label="Sign in with a passkey" />
     </PasskeyForm>
   );
-  const provider = issuer !== undefined && (
-    <a class={isPasskeyFirst && party !== undefined ? 'button' : 'button button-primary'} href="/sign-in/oidc">
-      Sign in with {issuer}
-    </a>
-  );
+  const tone = isPasskeyFirst && passkey !== false ? undefined : 'primary';
+  const provider = issuer !== undefined && <Button href="/sign-in/oidc" tone={tone} label={`Sign in with ${issuer}`} />;
   return (
     <>
       <div class="sign-in-ways">{isPasskeyFirst ? [passkey, provider] : [provider, passkey]}</div>
@@ -95,7 +81,7 @@ function Ways({ party, issuer, developer, canAddPasskey }: WaysProps): VNode {
           <CodeBlock label="Command" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
         </div>
       </details>
-      {canAddPasskey && (
+      {party !== undefined && (passkeys ?? 0) === 0 && (
         <p class="muted">
           Once you are signed in, you can add a passkey in the settings, and need no link from then on.
         </p>
