@@ -55,7 +55,7 @@ function addState(
   });
   metrics.readGauge({
     name: 'catalog_usage_rows_waiting',
-    help: 'Usage counts, one for each key and hour, that are not saved yet.',
+    help: 'Usage counts, one for each key and hour, that could not be saved yet.',
     read: () => usage.waiting,
   });
   if (notificationQueueUsage === undefined) return;

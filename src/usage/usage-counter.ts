@@ -19,10 +19,8 @@ export class UsageCounter {
   /** By hour and key, see {@link slotOf}. */
   #rows = new Map<number, Row>();
 
-  /** How many keys and hours wait to be written. */
-  get waiting(): number {
-    return this.#rows.size;
-  }
+  /** How many rows, one for each key and hour, could not be written and wait for the next attempt. */
+  waiting = 0;
 
   /**
    * Counts an answered request.
@@ -54,9 +52,11 @@ export class UsageCounter {
         await writeUsage(db, rows.slice(at, at + ROWS_PER_STATEMENT));
       } catch (error) {
         this.#putBack(rows.slice(at));
+        this.waiting = rows.length - at;
         throw error;
       }
     }
+    this.waiting = 0;
     return rows.length;
   }
 

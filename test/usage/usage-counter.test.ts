@@ -8,7 +8,10 @@ import {
 } from '../../src/usage/read-usage.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { mergeOldHours, removeOldUsage, type UsageCounts } from '../../src/usage/write-usage.js';
+import { eventually } from '../support/eventually.js';
+import { scrape } from '../support/http/exposition.js';
 import { newPlan } from '../support/keys/new-key.js';
+import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -75,9 +78,7 @@ describe('the usage of keys', () => {
     const keys = await newKeys(1, 4_000);
     const usage = new UsageCounter();
     for (let round = 0; round < 50; round += 1) for (const id of keys) usage.count(id, 200, NOW);
-    assert.equal(usage.waiting, 4_000);
     assert.equal(await queriesOf(async () => assert.equal(await usage.flush(world.db), 4_000)), 1);
-    assert.equal(usage.waiting, 0);
     assert.equal(await queriesOf(() => usage.flush(world.db)), 0);
     const { rows } = await world.db.raw<{ rows: object[] }>(
       'select distinct served from api_key_usage where key_id = any(?)',
@@ -98,6 +99,43 @@ describe('the usage of keys', () => {
       );
     }
     for (const keyId of [keys[0], keys.at(-1)]) assert.equal((await rowsOf(keyId ?? 0))[0]?.served, 40);
+  });
+
+  it('a server whose PostgreSQL answers and refuses to write reports that once, counts failed changes, and saves usage later', async () => {
+    const service = await world.startService({ flushIntervalMs: 20, settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
+    const { key, prefix } = await world.newKey({ developerId });
+    const headers = { 'content-type': 'application/json' };
+    const revoke = async (): Promise<number> =>
+      (await send(service.url, '/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) }))
+        .status;
+    const reports = (): unknown[] =>
+      service.logged
+        .filter((line) => line.includes('the usage of keys'))
+        .map((line) => (JSON.parse(line) as { msg: string }).msg);
+    const cannotSave = 'could not save the usage of keys; trying again until it can';
+    // As a full disk does.
+    await world.db.raw(`
+      create function refuse_to_write() returns trigger language plpgsql as $$
+      begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
+      create trigger refuse before insert on api_key_usage execute function refuse_to_write();
+      create trigger refuse before update on api_keys execute function refuse_to_write()`);
+    assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
+    await eventually('the failure is reported', () => reports().length > 0);
+    assert.equal(await revoke(), 503);
+    assert.equal((await service.get('/readyz')).status, 200);
+    const { series } = await scrape(`${service.operatorUrl}/metrics`);
+    assert.equal(series.get('catalog_usage_rows_waiting'), 1);
+    await eventually('the failed revocation is counted', async () => {
+      const { series: now } = await scrape(`${service.operatorUrl}/metrics`);
+      return now.get('catalog_http_changes_failed_total') === 1;
+    });
+    await world.db.raw('drop function refuse_to_write cascade');
+    await eventually('the usage is saved', () => reports().length > 1);
+    assert.deepEqual(reports(), [cannotSave, 'the usage of keys is saved again']);
+    assert.equal(await revoke(), 200);
+    const [id = 0] = await world.db('api_keys').where({ prefix }).pluck<number[]>('id');
+    assert.equal((await rowsOf(id))[0]?.served, 1);
+    await service.stop();
   });
 
   it('a server that stops writes how every request with a valid key ended', async () => {

@@ -19,6 +19,7 @@ export class RequestMetrics {
   readonly #total;
   readonly #duration;
   #inFlight = 0;
+  #failedChanges = 0;
 
   /** @param operationIds - those of the contract */
   constructor(metrics: Metrics, operationIds: readonly string[]) {
@@ -35,6 +36,11 @@ export class RequestMetrics {
       },
       DURATION_BUCKETS,
     );
+    metrics.readCounter({
+      name: 'catalog_http_changes_failed_total',
+      help: 'Requests by POST, such as to revoke a key, that ended with a 5xx.',
+      read: () => this.#failedChanges,
+    });
     metrics.readGauge({
       name: 'catalog_http_requests_in_flight',
       help: 'Requests that are being answered.',
@@ -54,8 +60,10 @@ export class RequestMetrics {
    * @param operation - its id; undefined when the request was refused before routing, or is none of the contract's
    * @param status - undefined when the client left before the answer
    */
-  end(operation: string | undefined, status: number | undefined, seconds: number): void {
+  end(method: string | undefined, operation: string | undefined, status: number | undefined, seconds: number): void {
     this.#inFlight -= 1;
+    // Pages and the endpoint for leaked keys: the API itself changes nothing.
+    if (method === 'POST' && status !== undefined && status >= 500) this.#failedChanges += 1;
     this.#total.inc({ operation: operation ?? NONE, status: status ?? NONE });
     this.#duration.observe({ operation: operation ?? NONE }, seconds);
   }
@@ -87,7 +95,7 @@ export function recordRequests({ log, metrics, usage }: RecordParts): Middleware
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
-      metrics.end(operation?.id, status, milliseconds / 1000);
+      metrics.end(req.method, operation?.id, status, milliseconds / 1000);
       if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
       const level = levelOf(status);
       const isFound = operation !== undefined && (status === 200 || status === 304);

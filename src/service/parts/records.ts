@@ -37,22 +37,32 @@ export function openRecords(
 ): RequestRecords {
   const records = { lastUsed: new LastUsed(clock), usage: new UsageCounter() };
   let flushes = 0;
+  let isSaved = true;
+
+  /** Saves the records. A record that cannot be saved is kept for the next time. */
+  async function flush(): Promise<void> {
+    await attempt(log, 'could not save when keys were last used; trying again later', () => records.lastUsed.flush(db));
+    try {
+      await records.usage.flush(db);
+      if (!isSaved) log.info('the usage of keys is saved again');
+      isSaved = true;
+    } catch (error) {
+      // Whatever the reason: with a full disk PostgreSQL answers, and nothing else would show that it cannot write.
+      if (isSaved) log.warn({ err: error }, 'could not save the usage of keys; trying again until it can');
+      isSaved = false;
+    }
+  }
+
   const work = recurring(async () => {
-    await flush(records, db, log);
+    await flush();
     if (flushes % FLUSHES_PER_REMOVAL === 0) await removeOldRows(db, log);
     flushes += 1;
   }, overrides?.flushIntervalMs ?? FLUSH_INTERVAL_MS);
   opened.add(work, async (it) => {
     await it.stop();
-    await flush(records, db, log);
+    await flush();
   });
   return records;
-}
-
-/** Saves the records. A record that cannot be saved is kept for the next time. */
-async function flush({ lastUsed, usage }: RequestRecords, db: Knex, log: Logger): Promise<void> {
-  await attempt(log, 'could not save when keys were last used; trying again later', () => lastUsed.flush(db));
-  await attempt(log, 'could not save the usage of keys; trying again later', () => usage.flush(db));
 }
 
 async function removeOldRows(db: Knex, log: Logger): Promise<void> {
