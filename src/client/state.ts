@@ -48,7 +48,8 @@ export async function openState(file: string, baseUrl: string): Promise<Follower
     update: REFRESH_EVERY_MS,
     retries: { retries: RETRIES, factor: 1, minTimeout: RETRY_MS },
     messages: {
-      held: `Another follower uses the state file ${file} and holds the lock ${file}.lock. Stop it, or choose another state file.`,
+      held: `Another follower uses the state file ${file} and holds the lock ${file}.lock.`,
+      advice: 'Stop it, or choose another state file.',
       lost: `Another follower has taken over the state file ${file}.`,
     },
   });

@@ -103,9 +103,8 @@ async function lockFolder(folder: string): Promise<PathLock> {
     lockfilePath: join(folder, LOCK_NAME),
     stale: STALE_AFTER_MS,
     messages: {
-      held:
-        `Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}. If it was killed, the lock expires ` +
-        `after ${STALE_AFTER_MS / 1000} s.`,
+      held: `Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}.`,
+      advice: `If it was killed, the lock expires after ${STALE_AFTER_MS / 1000} s.`,
       lost: `Another run has taken over ${folder}. Nothing was published.`,
     },
   });

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
-import type { ServiceOptions } from '../../service/options.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addItems, addNotes } from '../output/help.js';
 import type { Demo } from './demo.js';
@@ -35,12 +34,8 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
   const databaseLost = new AbortController();
   const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);
   let prepared: Demo | undefined;
-  const prepare: ServiceOptions['prepare'] = async ({ db }) => {
-    if (!demo) return;
-    const { prepareDemo } = await import('./demo.js');
-    prepared = await prepareDemo(db, packageRoot);
-  };
   try {
+    const demoData = demo ? await import('./demo.js') : undefined;
     const { createService } = await import('../../service/create-service.js');
     const service = await createService({
       config,
@@ -49,7 +44,9 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       packageRoot,
       nodeVersion,
       migrate,
-      prepare,
+      async prepare({ db }) {
+        prepared = await demoData?.prepareDemo(db, packageRoot);
+      },
       site: config.site ? await import('../../service/site.js') : undefined,
       loadOperatorPages: config.operatorPages ? () => import('../../service/operator-pages.js') : undefined,
       onDatabaseLost: (reason: OperatorError) => databaseLost.abort(reason),
@@ -57,10 +54,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     const isTooSoon = ending.aborted;
     const { url, metricsUrl, applied } = service;
     log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
-    if (prepared) {
-      const { welcome } = await import('./demo.js');
-      serverLog.write(`${welcome(url, config, prepared)}\n`);
-    }
+    if (demoData && prepared) serverLog.write(`${demoData.welcome(url, config, prepared)}\n`);
     if (!ending.aborted) await once(ending, 'abort');
     // A signal that arrived before the server listened needs no drain.
     await service.stop(!isTooSoon && drains());

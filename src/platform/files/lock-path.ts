@@ -10,8 +10,8 @@ export interface PathLock {
 }
 
 export interface PathLockOptions extends Pick<LockOptions, 'lockfilePath' | 'retries' | 'stale' | 'update'> {
-  /** What the operator is told when another process holds the lock, and when it takes it later. */
-  readonly messages: { readonly held: string; readonly lost: string };
+  /** What the operator is told when another process holds the lock, what to do then, and when it takes it later. */
+  readonly messages: { readonly held: string; readonly advice?: string; readonly lost: string };
 }
 
 /**
@@ -31,7 +31,8 @@ export async function lockPath(path: string, { messages, ...options }: PathLockO
     return { lost: lost.signal, release: () => release().catch(() => undefined) };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const reason = code === 'ELOCKED' ? messages.held : `Cannot lock ${path}: ${message}.`;
-    throw new OperatorError(reason, { cause: error });
+    throw code === 'ELOCKED'
+      ? new OperatorError(messages.held, { advice: messages.advice, cause: error })
+      : new OperatorError(`Cannot lock ${path}: ${message}.`, { cause: error });
   }
 }
