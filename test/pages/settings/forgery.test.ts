@@ -140,7 +140,8 @@ describe('forms of the service and of another site', () => {
     const stranger = new Visitor(service.url);
     assert.equal((await stranger.post('/settings/sessions/end', { session: '1' })).status, 303);
     assert.deepEqual([...stranger.cookies.values()].map(decodeURIComponent), [
-      '/settings/sessions?interrupted=signed-out',
+      '/settings/sessions',
+      'signed-out/settings/sessions',
     ]);
   });
 
