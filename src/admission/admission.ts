@@ -35,12 +35,13 @@ export interface AdmissionParts {
 /**
  * Admission in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one script.
  *
- * A cached record is valid only while Redis holds the epoch that it was read under, so a key fails from the moment that its
- * revocation has set a new epoch. In any doubt the database is queried. A record that was just read for the request needs
- * no confirmation, unless a newer timeline of the database turns up: it may come from a primary that was replaced.
+ * A cached record is valid only while Redis holds the epoch that it was read under, so a key fails from the moment that
+ * its revocation has set a new epoch. In any doubt the database is queried. A record that was just read for the request
+ * needs no confirmation, unless a newer timeline of the database turns up: it may come from a primary that was
+ * replaced.
  *
- * The epoch comes with each charge. The cache adopts it before a record is read, never after: an epoch that is newer than
- * the record would confirm what has changed in between.
+ * The epoch comes with each charge. The cache adopts it before a record is read, never after: an epoch that is newer
+ * than the record would confirm what has changed in between.
  */
 export function createAdmission({ loadCaller, fence, cache, limiter, createEpoch }: AdmissionParts): Admit {
   async function admitFromDatabase(hash: KeyHash): Promise<AdmissionResult> {

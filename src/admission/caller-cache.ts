@@ -14,8 +14,8 @@ export interface CachedCaller {
 /**
  * Records of callers, by the hash of their key, all read under one epoch. It keeps none without an epoch.
  *
- * It is closed while the database cannot announce its changes: only announcements report a change that sets no new epoch,
- * such as a plain UPDATE or that of a command which was killed half-way.
+ * It is closed while the database cannot announce its changes: only announcements report a change that sets no new
+ * epoch, such as a plain UPDATE or that of a command which was killed half-way.
  */
 export class CallerCache {
   // With `max`, it would allocate room for all of them at once, and go through it whenever it is cleared.
@@ -56,7 +56,7 @@ export class CallerCache {
     return undefined;
   }
 
-  /** @param generation - the {@link generation} before the record was read: if it has changed, the record is not kept */
+  /** @param generation - the {@link generation} before the record was read: if it has changed, nothing is kept */
   keep(generation: number, hash: string, caller: Caller): void {
     if (this.#epoch === undefined || generation !== this.#generation) return;
     // A copy: texts that are slices of the database's answer would keep all of it in memory.

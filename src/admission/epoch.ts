@@ -31,8 +31,8 @@ return ARGV[1]
 `;
 
 /**
- * Sets a new epoch, so that every server queries the database again. Call it after the change is committed, and before it
- * is reported as done. If another server has become the primary, the fence is raised and the epoch stays.
+ * Sets a new epoch, so that every server queries the database again. Call it after the change is committed, and before
+ * it is reported as done. If another server has become the primary, the fence is raised and the epoch stays.
  *
  * @returns the epoch afterwards
  * @throws RedisUnavailable; the database still announces the change to servers that can reach Redis
@@ -42,8 +42,8 @@ export function renewEpoch(redis: RedisLink, fence: Fence): Promise<string> {
 }
 
 /**
- * Publishes the timeline of the database: creates an epoch if none of this timeline is there. If another server has become
- * the primary, the fence is raised and the epoch stays.
+ * Publishes the timeline of the database: creates an epoch if none of this timeline is there. If another server has
+ * become the primary, the fence is raised and the epoch stays.
  *
  * @returns the epoch afterwards
  * @throws RedisUnavailable

@@ -13,8 +13,8 @@ export function applies(propagation: Propagation): string {
 /**
  * Ends a change of keys, developers or plans. Call it after the commit, and before the change is reported as done.
  *
- * @param isChanged - whether a server may have cached what was changed: then all servers drop their cached callers. Without
- *   a change they keep them, so that nobody can empty the caches by repeating what makes no difference.
+ * @param isChanged - whether a server may have cached what was changed: then all servers drop their cached callers.
+ *   Without a change they keep them, so that nobody can empty the caches by repeating what makes no difference.
  * @throws DatabaseSuperseded if the database may no longer be the primary: then the change may be lost
  */
 export type EndChange = (isChanged: boolean) => Promise<Propagation>;
@@ -32,7 +32,7 @@ export function beginChange(announce: Announce, fence: Fence): EndChange {
   };
 }
 
-/** @param redis - undefined for a server without one, which assumes that it shares its database with no server that has one */
+/** @param redis - undefined for a server without one: no server that shares its database may have one */
 export function announceIn(redis: RedisLink | undefined): Announce {
   return async (publish) => redis === undefined || (await ifAvailable(publish(redis))) !== undefined;
 }

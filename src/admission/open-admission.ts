@@ -48,7 +48,7 @@ export interface OpenedAdmission {
   close(): Promise<void>;
 }
 
-/** Opens admission: with a cache and limits for all servers where there is a Redis, otherwise for this process alone. */
+/** Opens admission: with a cache and limits for all servers where there is a Redis, else for this process alone. */
 export async function openAdmission(options: AdmissionOptions): Promise<OpenedAdmission> {
   const { config, clock, database } = options;
   const { db, fence } = database;
@@ -70,8 +70,8 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
 }
 
 /**
- * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, even if Redis or
- * the announcements cannot be reached.
+ * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, even if Redis
+ * or the announcements cannot be reached.
  */
 async function openShared(
   loadCaller: LoadCaller,

@@ -37,8 +37,8 @@ export interface FailedAddress {
 }
 
 /**
- * Counts by address and hour how often keys failed, for operators: in Redis, or in this process of a service without one.
- * Failures during an outage of Redis are not counted.
+ * Counts by address and hour how often keys failed, for operators: in Redis, or in this process of a service without
+ * one. Failures during an outage of Redis are not counted.
  */
 export class FailedAddresses {
   /** Failures by hour and address, for a service without Redis. */

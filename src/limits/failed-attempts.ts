@@ -75,7 +75,7 @@ export class FailedAttempts {
     return { kind: 'over_limit', state: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
   }
 
-  /** Runs a command in Redis, or in memory if Redis is unavailable. The library's own fallback has no bound on the wait. */
+  /** Runs a command in Redis, or in memory while it is unavailable. The library's own fallback waits without bound. */
   async #run(command: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
     const redis = this.#redis;
     const result = redis && (await ifAvailable(redis.link.run(() => command(redis.limiter))));

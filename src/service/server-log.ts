@@ -42,8 +42,8 @@ export interface ServerLog {
 }
 
 /**
- * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept up to
- * a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
+ * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept
+ * up to a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
  */
 export async function openServerLog(
   { stdout, stderr, signal, atExit }: LogProcess,
@@ -122,8 +122,8 @@ export async function openServerLog(
     ending: AbortSignal.any([signal, unread.signal]),
     async close() {
       if (isWaiting && !unread.signal.aborted) {
-        // Its timer keeps the process. That of AbortSignal.timeout() does not: with nothing else left to wait for, Node.js would
-        // exit with code 13.
+        // Its timer keeps the process. That of AbortSignal.timeout() does not: with nothing else left to wait for,
+        // Node.js would exit with code 13.
         await withTimeout(once(destination, 'drain'), LAST_LINES_MS).catch(() => undefined);
       }
       isClosed = true;

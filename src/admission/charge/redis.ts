@@ -7,18 +7,20 @@ import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } f
 import { MemoryLimiter } from './memory.js';
 
 /**
- * Charges requests one after the other, each to both its counters or to neither, and confirms the epoch in the same step.
+ * Charges requests one after the other, each to both its counters or to neither, and confirms the epoch in the same
+ * step.
  *
  * A script, because rate-limiter-flexible changes one counter a command: requests that arrive together would see one
  * another's charges before these are given back, and a quota with room would refuse them.
  *
  * KEYS: the epoch, then two counters for each request.
  *
- * ARGV: the windows of the two counters in milliseconds, then three values for each request: the epoch that it requires,
- * or nothing, and the limits of its two counters.
+ * ARGV: the windows of the two counters in milliseconds, then three values for each request: the epoch that it
+ * requires, or nothing, and the limits of its two counters.
  *
- * Reply: the epoch, or nothing, then a list for each request. The list is 1 if the request was charged or 0 if it was refused,
- * followed by the count and the milliseconds left of each counter. It is -1 alone if the epoch is not the required one.
+ * Reply: the epoch, or nothing, then a list for each request. The list is 1 if the request was charged or 0 if it was
+ * refused, followed by the count and the milliseconds left of each counter. It is -1 alone if the epoch is not the
+ * required one.
  */
 const CHARGE = `
 local epoch = redis.call('get', KEYS[1]) or ''
@@ -70,8 +72,9 @@ interface ConditionalRequest {
 const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
 
 /**
- * Counts requests in Redis, so that a limit holds over all server processes together, and in this process while Redis is
- * down. A command costs more CPU time than all else about a short request, so requests that arrive together share one.
+ * Counts requests in Redis, so that a limit holds over all server processes together, and in this process while Redis
+ * is down. A command costs more CPU time than all else about a short request, so requests that arrive together share
+ * one.
  */
 export class RedisLimiter implements Limiter {
   readonly #redis: RedisLink;

@@ -6,8 +6,8 @@ import type { Logger } from 'pino';
 const FREE_AGAIN = 0.9;
 
 /**
- * Closes new connections above a limit immediately; open ones are still served. Logs the first refusal, and the number of
- * refusals once there is room again.
+ * Closes new connections above a limit immediately; open ones are still served. Logs the first refusal, and the number
+ * of refusals once there is room again.
  *
  * @param most - maximum number of connections. Each takes a file descriptor, which the database needs as well
  */

@@ -7,8 +7,8 @@ import { takeTurn } from './pipelining.js';
 import { rejectConnection, type Rejection } from './rejection.js';
 
 /**
- * Bounds on what one connection may cost. Keep-alive outlasts the 60 s of common load balancers, so that they never reuse
- * a connection that is being closed.
+ * Bounds on what one connection may cost. Keep-alive outlasts the 60 s of common load balancers, so that they never
+ * reuse a connection that is being closed.
  */
 export const DEFAULT_SERVER_LIMITS = {
   /** Time for all header fields to arrive, in milliseconds. */
@@ -33,9 +33,9 @@ const connections = new WeakMap<Server, Set<Socket>>();
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
- * Creates an HTTP server that rejects slow, oversized and malformed requests with the right status. It answers each request
- * once and in order, even if the client has closed its side of the connection, and cuts off clients that leave answers
- * unread or send more than 16 requests ahead.
+ * Creates an HTTP server that rejects slow, oversized and malformed requests with the right status. It answers each
+ * request once and in order, even if the client has closed its side of the connection, and cuts off clients that leave
+ * answers unread or send more than 16 requests ahead.
  *
  * @param onRejected - called for each message that was answered without being a valid request
  */

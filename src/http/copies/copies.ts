@@ -31,8 +31,9 @@ interface Part {
 }
 
 /**
- * Serves published copies to callers with a key: the manifest, and the files of the copies that are kept. Each request is
- * charged like one of the API, whatever the size of the file. openapi-copies.yaml beside this file describes the calls.
+ * Serves published copies to callers with a key: the manifest, and the files of the copies that are kept. Each request
+ * is charged like one of the API, whatever the size of the file. openapi-copies.yaml beside this file describes the
+ * calls.
  *
  * @returns a middleware that throws what {@link authenticate} throws, and Problem not_found, method_not_allowed and
  *   range_not_satisfiable
@@ -93,8 +94,8 @@ async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downl
 }
 
 /**
- * @returns the part that a request asks for; undefined for the whole file: also for several parts at once, and for a part of
- *   an earlier file (RFC 9110, section 13.1.5)
+ * @returns the part that a request asks for; undefined for the whole file: also for several parts at once, and for a
+ *   part of an earlier file (RFC 9110, section 13.1.5)
  * @throws Problem range_not_satisfiable
  */
 function requestedPart({ req, method }: RequestContext, bytes: number, tag: string): Part | undefined {

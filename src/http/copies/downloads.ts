@@ -21,8 +21,8 @@ export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS) {
   const running = new Map<ReadStream, number | undefined>();
   return {
     /**
-     * Streams bytes of a file to a client, with a small buffer. The file is closed in any case. If it becomes shorter, or
-     * the client takes too long, the connection is cut, so that the client sees that something is missing.
+     * Streams bytes of a file to a client, with a small buffer. The file is closed in any case. If it becomes shorter,
+     * or the client takes too long, the connection is cut, so that the client sees that something is missing.
      *
      * @throws Problem rate_limit_exceeded, service_unavailable
      */

@@ -33,8 +33,8 @@ export class ContractRouter extends OpenAPIRouter {
   readonly #templates: readonly Template[];
 
   /**
-   * @param definition - valid OpenAPI without references, whose required parameters are plain values of the path and the
-   *   query
+   * @param definition - valid OpenAPI without references, whose required parameters are plain values of the path and
+   *   the query
    */
   constructor(definition: Document) {
     super({ definition, ignoreTrailingSlashes: false });
@@ -77,8 +77,8 @@ export class ContractRouter extends OpenAPIRouter {
 }
 
 /**
- * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays or
- * JSON, none of which the contract has. It runs the same compiled schemas.
+ * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays
+ * or JSON, none of which the contract has. It runs the same compiled schemas.
  */
 export class ParameterValidator extends OpenAPIValidator {
   /** Takes the contract and the options of a backend. Schemas are compiled when they are first needed. */

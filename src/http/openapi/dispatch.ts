@@ -16,7 +16,8 @@ const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const;
  * Creates the last stage of a request: it routes the request by the contract, validates it, and calls the operation.
  *
  * @param contract - valid OpenAPI
- * @returns a middleware that throws Problem not_found, method_not_allowed, invalid_parameter, and those of the operation
+ * @returns a middleware that throws Problem not_found, method_not_allowed, invalid_parameter, and those of the
+ *   operation
  * @throws Error if the contract lacks an operation of `src/api`
  */
 export async function dispatch(contract: Document, dependencies: Dependencies): Promise<Middleware> {
@@ -41,8 +42,8 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
     // `make test` has checked the contract and compiled all response validators, so the start skips both.
     quick: true,
     coerceTypes: true,
-    // A tolerant reader ignores the query parameters of other operations instead of refusing them. To check each schema,
-    // Ajv would first compile the schema of schemas, once for each operation.
+    // A tolerant reader ignores the query parameters of other operations instead of refusing them. To check each
+    // schema, Ajv would first compile the schema of schemas, once for each operation.
     ajvOpts: { strict: false, removeAdditional: true, validateSchema: false },
     customizeAjv: (ajv) => {
       addFormats.default(ajv);

@@ -13,7 +13,7 @@ export interface ContractTexts {
   readonly json: string;
   /** The description of `/revoke-leaked-key`, which is served as `/openapi-leaked-keys.json`. */
   readonly leakedKeys: string;
-  /** The description of `/copies/`, which is served as `/openapi-copies.json`; undefined for a server without copies. */
+  /** The description of `/copies/`, served as `/openapi-copies.json`; undefined for a server without copies. */
   readonly copies: string | undefined;
 }
 

@@ -18,8 +18,8 @@ const SHUTTING_DOWN = {
 };
 
 /**
- * Answers every remaining request outside the API: probes and documents for tools, which need no key. There are no other
- * paths.
+ * Answers every remaining request outside the API: probes and documents for tools, which need no key. There are no
+ * other paths.
  *
  * @returns a middleware that throws Problem not_found, method_not_allowed and service_unavailable
  */

@@ -4,8 +4,8 @@ const DAY_MS = 86_400_000;
 const EXAMPLE_TIME = 1_795_218_005.123_456;
 
 /**
- * The contract with the times of its examples moved by whole days, so that the latest lies within the last day. Tools that
- * send the example of `since` then get a page: the feed reaches back 30 days.
+ * The contract with the times of its examples moved by whole days, so that the latest lies within the last day. Tools
+ * that send the example of `since` then get a page: the feed reaches back 30 days.
  *
  * @param now - in milliseconds
  */

@@ -28,8 +28,8 @@ const BEARER = /^bearer +(\S.*)$/i;
 /**
  * Identifies the caller of a request and charges the request to the caller's plan. Sets the rate limit fields.
  *
- * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error unchanged, since an outage
- *   does not make a key invalid
+ * @throws Problem missing_api_key, invalid_api_key, rate_limit_exceeded; the database's error unchanged, since an
+ *   outage does not make a key invalid
  */
 export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {

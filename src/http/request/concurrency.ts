@@ -23,8 +23,8 @@ const WINDOW_SECONDS = 10;
  * Bounds how many requests of one kind this process serves at the same time, and how many of them are from one address.
  *
  * @param trustedProxies - number of trusted proxies; sets which `X-Forwarded-For` entry counts
- * @returns a middleware that throws Problem rate_limit_exceeded for an address above its limits, and service_unavailable
- *   while too many requests wait
+ * @returns a middleware that throws Problem rate_limit_exceeded for an address above its limits, and
+ *   service_unavailable while too many requests wait
  */
 export function boundConcurrency(limits: ConcurrencyLimits, trustedProxies: number): Middleware {
   const { running, waiting, perAddress, perWindow } = limits;

@@ -30,8 +30,8 @@ export const rejectBody: Middleware = ({ req }, next) => {
  * large. Content codings are refused, since a few bytes of Brotli can decode to 16 MiB.
  *
  * @param limit - maximum size of the content, in bytes; a multiple of 1,024
- * @throws Problem unsupported_media_type for coded content, request_timeout after 5 seconds, content_too_large above the
- *   limit, malformed_request for truncated or malformed content; the connection closes after it
+ * @throws Problem unsupported_media_type for coded content, request_timeout after 5 seconds, content_too_large above
+ *   the limit, malformed_request for truncated or malformed content; the connection closes after it
  */
 export async function readContent(ctx: RequestContext, limit: number): Promise<string> {
   const { 'content-encoding': coding = 'identity', 'content-length': length = '0', expect = '' } = ctx.req.headers;

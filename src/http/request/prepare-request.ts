@@ -56,8 +56,8 @@ export function chooseRequestId(offered: string | string[] | undefined): string 
 /**
  * Reads the id of the caller's trace from the header field `traceparent`.
  *
- * @returns 32 hexadecimal digits; undefined for no field, for a malformed one, and for several: Node joins those into one
- *   malformed text
+ * @returns 32 hexadecimal digits; undefined for no field, for a malformed one, and for several: Node joins those into
+ *   one malformed text
  */
 export function parseTraceId(field: string | string[] | undefined): string | undefined {
   if (typeof field !== 'string') return undefined;

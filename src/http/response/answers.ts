@@ -5,8 +5,8 @@ import { Representation } from './representation.js';
 const MEDIA_TYPE = 'application/json';
 
 /**
- * Sends an operation's answer, which later stages have left in the request's state, as JSON according to the operation's
- * policy.
+ * Sends an operation's answer, which later stages have left in the request's state, as JSON according to the
+ * operation's policy.
  *
  * Answers are `private`, since a shared cache must never serve one caller's answer to another, and `no-cache`, since a
  * client must revalidate a stored answer before it uses it.

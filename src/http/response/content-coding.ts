@@ -8,11 +8,11 @@ export type ContentCoding = 'gzip' | 'br';
 /**
  * How content is compressed, and which coding is preferred if a client accepts several equally, as most do.
  *
- * - `fast`, for content of one response: gzip takes half to two thirds of the time of br for 3 to 10 % more bytes. Level 3 is
- *   zlib's last fast one; 4 takes half as long again for 2 % fewer bytes. Quality 1 of br makes more bytes than gzip, and 3
- *   takes a fifth longer than 2 for 1 % fewer.
- * - `small`, for content that is kept for many responses: br makes a quarter fewer bytes than fast gzip in 3 ms. Quality 9
- *   takes six times as long for 5 % fewer.
+ * - `fast`, for content of one response: gzip takes half to two thirds of the time of br for 3 to 10 % more bytes.
+ *   Level 3 is zlib's last fast one; 4 takes half as long again for 2 % fewer bytes. Quality 1 of br makes more bytes
+ *   than gzip, and 3 takes a fifth longer than 2 for 1 % fewer.
+ * - `small`, for content that is kept for many responses: br makes a quarter fewer bytes than fast gzip in 3 ms.
+ *   Quality 9 takes six times as long for 5 % fewer.
  */
 const EFFORTS = {
   fast: { gzipLevel: 3, brotliQuality: 2, preference: ['gzip', 'br', 'identity'] },
@@ -22,12 +22,12 @@ const EFFORTS = {
 /** See {@link EFFORTS}. */
 export type Effort = keyof typeof EFFORTS;
 
-/** A window of 256 KiB holds nearly every page. Setting up the default one of 4 MiB takes four times as long as a page. */
+/** A window of 256 KiB holds nearly every page. Setting up the default of 4 MiB takes four times as long as one. */
 const BROTLI_WINDOW_BITS = 18;
 
 /**
- * Shorter content is not compressed, in bytes: it fits into one TCP segment over Ethernet (1,448 bytes) together with 480
- * bytes of status line and header fields.
+ * Shorter content is not compressed, in bytes: it fits into one TCP segment over Ethernet (1,448 bytes) together with
+ * 480 bytes of status line and header fields.
  */
 const SMALLEST_CODED_BYTES = 960;
 

@@ -82,8 +82,8 @@ export interface RecordParts {
 }
 
 /**
- * Counts each request and logs it when its answer was sent or its connection has closed. The line never contains a key: the
- * URL is redacted, and the key appears as its public prefix.
+ * Counts each request and logs it when its answer was sent or its connection has closed. The line never contains a key:
+ * the URL is redacted, and the key appears as its public prefix.
  */
 export function recordRequests({ log, metrics, usage }: RecordParts): Middleware {
   return (ctx, next) => {

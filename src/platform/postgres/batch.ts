@@ -8,7 +8,8 @@ export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
  * Makes requests that arrive together share one query. The query is sent after each of them has arrived, so a request
  * sees all that was committed before it. A request that arrives later waits for the next query.
  *
- * After PostgreSQL has refused a query, each request repeats it alone. One key may be at fault, and the error may quote it.
+ * After PostgreSQL has refused a query, each request repeats it alone. One key may be at fault, and the error may quote
+ * it.
  *
  * @param readAll - reads a value, or the error in its place, for each key in order
  * @example

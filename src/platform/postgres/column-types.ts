@@ -8,8 +8,8 @@ const { INT8, TIMESTAMPTZ } = pg.types.builtins as Readonly<Record<string, numbe
 const { getTypeParser: getDriversParser } = pg.types as { getTypeParser: (oid: number, format?: string) => Parser };
 
 /**
- * Finds the parser for a column of a type, by the type's number in PostgreSQL. A `timestamptz` becomes RFC 3339 in UTC, as
- * a JavaScript Date would drop its microseconds. An `int8` becomes a number, since no count here comes near 2^53.
+ * Finds the parser for a column of a type, by the type's number in PostgreSQL. A `timestamptz` becomes RFC 3339 in UTC,
+ * as a JavaScript Date would drop its microseconds. An `int8` becomes a number, since no count here comes near 2^53.
  */
 export function getTypeParser(oid: number, format?: string): Parser {
   if (oid === TIMESTAMPTZ) return parseTimestamp;

@@ -8,7 +8,7 @@ import { DatabaseNotWritable, Fence } from './fence.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import type { PoolOptions } from './pool.js';
 
-/** Bounds on a connection and on a statement at the start, in milliseconds. A busy machine must not make the start fail. */
+/** Bounds on a connection and a statement at the start, in milliseconds. A busy machine must not make it fail. */
 const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
 
 /** One for the lock that makes migrating processes take turns, and one for the migrations. */
@@ -88,7 +88,7 @@ async function openEmbedded({ dataDir, packageRoot, onLost }: ConnectOptions): P
   return openEmbeddedPostgres({ dataDir, packageRoot, onLost });
 }
 
-/** The pool would only report a timeout; one connection gives the reason. Another one shows whether both are sessions. */
+/** The pool would only report a timeout; one connection gives the reason. Another shows whether both are sessions. */
 async function requireUsable(options: Options, address: string): Promise<void> {
   const opened: Connection[] = [];
   const open = async (): Promise<Connection> => {

@@ -12,7 +12,8 @@ const POOLS = new WeakMap<object, Pool>();
 /**
  * Opens a pool of connections. The first query opens the first connection.
  *
- * A `timestamptz` arrives as RFC 3339 in UTC, `2026-11-20T23:40:05.123456Z`, and `int8` as a number: see getTypeParser().
+ * A `timestamptz` arrives as RFC 3339 in UTC, `2026-11-20T23:40:05.123456Z`, and `int8` as a number: see
+ * getTypeParser().
  */
 export function openDatabase(options: PoolOptions): Knex {
   const ignore = (): void => undefined;
@@ -41,8 +42,9 @@ export function poolOf(db: Knex): Pool {
 
 /**
  * A prepared statement: each connection parses it once, under its name. PostgreSQL plans it for its values five times,
- * and from then on uses one plan for all values, unless plans for the values looked cheaper. Those of `any($1)` do where
- * there are fewer than ten, which PostgreSQL expects in general; it cannot count those of `any ((select $1)::text[])`.
+ * and from then on uses one plan for all values, unless plans for the values looked cheaper. Those of `any($1)` do
+ * where there are fewer than ten, which PostgreSQL expects in general; it cannot count those of `any ((select
+ * $1)::text[])`.
  */
 export class Statement<Row extends QueryResultRow, Values extends readonly unknown[] = []> {
   /**
@@ -70,7 +72,8 @@ export class Statement<Row extends QueryResultRow, Values extends readonly unkno
 
 /**
  * Makes a check whether a database answers, takes writes and has not been replaced, and reports the result to
- * {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot use up the pool.
+ * {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot use up the
+ * pool.
  *
  * @param timeoutMs - bound on a check: less than the bound on the request that may wait for it
  */

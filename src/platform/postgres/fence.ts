@@ -50,8 +50,8 @@ export class DatabaseSuperseded extends DatabaseUnavailable {
 
 /**
  * Keeps a process off a primary that was replaced, also while that primary lives and its connections stay open. It
- * remembers the newest timeline that the process has connected to, or that others have published, and refuses connections
- * to an older one. Timelines of different systems have no order: the one that was connected to last counts.
+ * remembers the newest timeline that the process has connected to, or that others have published, and refuses
+ * connections to an older one. Timelines of different systems have no order: the one that was connected to last counts.
  */
 export class Fence {
   #newest: Timeline | undefined;
@@ -82,7 +82,8 @@ export class Fence {
   }
 
   /**
-   * Accepts a connection to a replica. A standby reports a new timeline some minutes late, after its next restart point.
+   * Accepts a connection to a replica. A standby reports a new timeline some minutes late, after its next restart
+   * point.
    *
    * @throws DatabaseUnavailable where it is no standby of the primary
    */

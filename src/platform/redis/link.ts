@@ -50,7 +50,7 @@ const COMMAND_TIMEOUT_MS = 250;
 /** The least bound on a connection, also to a Sentinel, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** When a connection stays silent for this long after a command, or for twice its bound, ioredis replaces it. In milliseconds. */
+/** ioredis replaces a connection that is silent for so many milliseconds after a command, or twice its bound. */
 const SILENCE_TIMEOUT_MS = 2_000;
 
 /** How long a server may take to close its side of a connection, in milliseconds. */
@@ -216,8 +216,8 @@ function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress, onS
 }
 
 /**
- * Makes ioredis' connector with listeners on the clients that wait for announcements of a failover. Without them, ioredis
- * prints each of their errors on the console.
+ * Makes ioredis' connector with listeners on the clients that wait for announcements of a failover. Without them,
+ * ioredis prints each of their errors on the console.
  *
  * @param onLost - called once for each Sentinel and connection to the master
  */

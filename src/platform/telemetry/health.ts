@@ -9,7 +9,10 @@ export type DependencyState = 'up' | 'lost';
 /** The current state of a component that the service depends on. */
 export interface ComponentState {
   readonly state: DependencyState;
-  /** When it was first seen in this state, in milliseconds since 1970: when the server started, if it was up from then on. */
+  /**
+   * When it was first seen in this state, in milliseconds since 1970: when the server started, if it was up from then
+   * on.
+   */
   readonly since: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They turn the direction of what follows,
- * also beyond the text that holds them. A name with them can make a page or a table appear to read differently.
+ * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They turn the direction of what
+ * follows, also beyond the text that holds them. A name with them can make a page or a table appear to read
+ * differently.
  */
 export const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/gu;
 

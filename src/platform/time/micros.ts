@@ -1,6 +1,6 @@
 /**
- * A point in time as whole microseconds since 1970-01-01T00:00:00Z, the precision of PostgreSQL's `timestamptz`. A bigint
- * never rounds.
+ * A point in time as whole microseconds since 1970-01-01T00:00:00Z, the precision of PostgreSQL's `timestamptz`. A
+ * bigint never rounds.
  */
 export type Micros = bigint;
 
@@ -30,8 +30,8 @@ export function fromRfc3339(text: string): Micros {
 
 /**
  * Writes a point in time as the seconds of a JSON number, exact to the microsecond until the year 2242. The quotient is
- * correctly rounded, and below 2^33 neighbouring doubles are less than a microsecond apart. The shortest decimal for the
- * double therefore has these six places.
+ * correctly rounded, and below 2^33 neighbouring doubles are less than a microsecond apart. The shortest decimal for
+ * the double therefore has these six places.
  */
 export function toSeconds(micros: Micros): number {
   return Number(micros) / 1e6;

@@ -2,8 +2,8 @@
  * A clock that never goes back, in milliseconds. What it counts from means nothing.
  *
  * The monotonic clock alone would not do: it stands still while a machine is suspended. This clock therefore adds
- * what the time of day has gained on it. When somebody sets the time of day back, nothing lasts longer. When somebody sets it
- * ahead, things end early.
+ * what the time of day has gained on it. When somebody sets the time of day back, nothing lasts longer. When somebody
+ * sets it ahead, things end early.
  */
 export class SteadyClock {
   readonly #origin: number;

@@ -7,7 +7,8 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
     name: 'PostgreSQL',
     consequence: 'Requests that need the database are answered with 503.',
     forCallers:
-      'Most calls fail with 503 at the moment: wait the number of seconds in Retry-After, then try again. Your keys are not affected, but you cannot sign in or change them until the service has recovered.',
+      'Most calls fail with 503 at the moment: wait the number of seconds in Retry-After, then try again. Your keys ' +
+      'are not affected, but you cannot sign in or change them until the service has recovered.',
     advice: 'Bring the primary back, or fail over.',
     guide: 'runbook#postgresql-is-down',
   },

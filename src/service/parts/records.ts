@@ -73,7 +73,7 @@ async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));
 }
 
-/** Does something that may fail, and logs the failure. Does not log the loss of the database, which Health logs once. */
+/** Does something that may fail, and logs the failure, except the loss of the database, which Health logs once. */
 export async function attempt(log: Logger, failure: string, act: () => Promise<unknown>): Promise<void> {
   try {
     await act();

@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 
-/** Descriptors that a server needs besides its pools: about 20 itself and for Redis, up to 32 for `/metrics`, and up to 32 for published copies. */
+/**
+ * Descriptors that a server needs besides its pools: about 20 itself and for Redis, up to 32 for `/metrics`, and up to
+ * 32 for published copies.
+ */
 const RESERVED = 96;
 
 /** A connection that the pool gave up may still be open when another one takes its place. */
@@ -33,7 +36,7 @@ export function connectionsWithin(
   return openFiles - own;
 }
 
-/** @returns the limit on open files, which Node.js has raised as far as possible; Infinity where the system is not Linux */
+/** @returns the limit on open files, which Node.js raises as far as possible; Infinity on systems other than Linux */
 function openFileLimit(): number {
   try {
     const [, limit = Infinity] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];

@@ -10,13 +10,13 @@ import type { ServiceOptions } from '../options.js';
 /** The most connections of the operator pages to the database. They are opened when a page needs them. */
 const POOL_SIZE = 2;
 
-/** Bounds on a connection and on a statement, in milliseconds: a month of usage is more than one request of the API reads. */
+/** Bounds on a connection and a statement, in milliseconds: a month of usage is more than an API request reads. */
 const ACQUIRE_TIMEOUT_MS = 2_000;
 const STATEMENT_TIMEOUT_MS = 8_000;
 
 /**
- * Serves the metrics, and the operator pages beside them, unless they are switched off. If another server on the machine
- * has the default address, this one runs without both.
+ * Serves the metrics, and the operator pages beside them, unless they are switched off. If another server on the
+ * machine has the default address, this one runs without both.
  *
  * @param opened - closes the parts
  * @returns the URL of the metrics; undefined where they are not served
