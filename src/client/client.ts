@@ -18,12 +18,10 @@ export interface PollResult {
   readonly pollAfterMs?: number | undefined;
 }
 
-/** The service does not accept a position. Another one may do. */
+/** A position is too old for the service. */
 export class PositionRefused extends OperatorError {
-  /** @param code - `since_out_of_window` for one that is too old, `invalid_since` for one in the future */
   constructor(
     message: string,
-    readonly code: 'since_out_of_window' | 'invalid_since',
     /** The oldest position that the service accepts. */
     readonly oldestSince?: number,
   ) {
@@ -178,12 +176,12 @@ function refusal(
         `The position ${showPosition(since ?? 0)} has left the window of the feed` +
           (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
           `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}).`,
-        problem.code,
         oldest,
       );
     }
     case 'invalid_since':
-      return new PositionRefused(`The service refused the request (${shown}).`, problem.code);
+      // In the future: of a service that was restored and whose feed was not restarted yet. Then it will be too old.
+      return new TemporaryFailure(`The service refused the request (${shown})`);
     case 'missing_api_key':
     case 'invalid_api_key':
       return new OperatorError(`The service does not accept the key in CATALOG_API_KEY (${shown}).`, {

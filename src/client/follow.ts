@@ -64,9 +64,9 @@ export async function follow(options: FollowOptions): Promise<number> {
  */
 function requireProgress({ meta }: ChangesPage, since: number): void {
   if (meta.has_more && meta.next_since <= since) {
-    throw new OperatorError(
-      `The service is not advancing: after ${showPosition(since)} it returned the next position ${showPosition(meta.next_since)}. ` +
-        'Report this fault to its operator.',
-    );
+    const positions = `after ${showPosition(since)} it returned the next position ${showPosition(meta.next_since)}`;
+    throw new OperatorError(`The service is not advancing: ${positions}.`, {
+      advice: 'Report this fault to its operator.',
+    });
   }
 }

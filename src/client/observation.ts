@@ -14,7 +14,7 @@ export interface Verification {
 /** What can be observed of a follower or a mirror. The command decides what is printed and what is counted. */
 export type Observation =
   /** A request or the mirror's database failed, and is tried again after the wait. */
-  | { readonly kind: 'retrying' | 'retrying-comparison'; readonly failure: OperatorError; readonly waitMs: number }
+  | { readonly kind: 'retrying'; readonly failure: OperatorError; readonly waitMs: number }
   /** Loading begins: of a copy, or without one of the whole feed. */
   | { readonly kind: 'loading'; readonly copyOf: string | undefined; readonly copiesUrl: string }
   | { readonly kind: 'progress'; readonly progress: Progress }

@@ -94,8 +94,8 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw operatorError(`Cannot read the state file ${file}`, error);
   }
-  const document = parseDocument(text);
-  if (document === undefined) {
+  const document = parseJson(text);
+  if (!isDocument(document)) {
     throw new OperatorError(`${file} is damaged, or is not a state file.`, {
       advice:
         'Restore it from a backup: an older one only repeats entries. Otherwise get a fresh copy of the catalogue and ' +
@@ -111,12 +111,14 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
   return document.since;
 }
 
-function parseDocument(text: string): Document | undefined {
-  const document = parseJson(text);
-  if (!isObject(document)) return undefined;
-  const { version, base_url: baseUrl, since } = document;
-  const isValid = version === 1 && typeof baseUrl === 'string' && typeof since === 'number' && since >= 0;
-  return isValid ? { version, base_url: baseUrl, since } : undefined;
+function isDocument(value: unknown): value is Document {
+  return (
+    isObject(value) &&
+    value.version === 1 &&
+    typeof value.base_url === 'string' &&
+    typeof value.since === 'number' &&
+    value.since >= 0
+  );
 }
 
 function operatorError(what: string, error: unknown, advice?: string): OperatorError {

@@ -49,6 +49,13 @@ export const MANIFEST_NAME = 'manifest.json';
 /** The largest manifest that a reader needs to accept, in bytes. */
 export const MAX_MANIFEST_BYTES = 64 * 1024;
 
+/** A copy cannot be used until the operator of the service publishes another. */
+export class CopyUnusable extends OperatorError {
+  constructor(message: string, extras: ConstructorParameters<typeof OperatorError>[1] = {}) {
+    super(message, { advice: 'Ask the operator of the service to publish a new one.', ...extras });
+  }
+}
+
 /** Matches the names of files: they are in the manifest's own folder, and never hidden. */
 const FILE_NAME = /^[a-z0-9][a-z0-9._-]{0,120}\.ndjson\.gz$/;
 
@@ -60,7 +67,7 @@ export function isCopyFileName(name: string): boolean {
 /**
  * Parses a manifest. Members that this version lacks are kept, because a signature covers them.
  *
- * @throws OperatorError that says what is wrong with the text
+ * @throws CopyUnusable, or OperatorError for a manifest of a later version
  */
 export function parseManifest(text: string): Manifest {
   const document = parseJson(text);
@@ -84,10 +91,10 @@ export function parseManifest(text: string): Manifest {
   return document as unknown as Manifest;
 }
 
-/** @throws OperatorError if the copy has no file of this kind */
+/** @throws CopyUnusable if the copy has no file of this kind */
 export function fileOf(manifest: Manifest, kind: CopyKind): CopyFile {
   const file = manifest.files.find((each) => each.kind === kind);
-  if (file === undefined) throw new OperatorError(`The published copy has no file of ${kind}.`);
+  if (file === undefined) throw new CopyUnusable(`The published copy has no file of ${kind}.`);
   return file;
 }
 
@@ -118,8 +125,8 @@ function requireThat(isMet: boolean, problem: string): asserts isMet {
   if (!isMet) throw invalid(problem);
 }
 
-function invalid(problem: string): OperatorError {
-  return new OperatorError(`The manifest is not valid: ${problem}.`);
+function invalid(problem: string): CopyUnusable {
+  return new CopyUnusable(`The manifest is not valid: ${problem}.`);
 }
 
 function isText(value: unknown): value is string {

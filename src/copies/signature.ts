@@ -1,6 +1,6 @@
 import { createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 import { OperatorError } from '../errors.js';
-import type { Manifest } from './manifest.js';
+import { CopyUnusable, type Manifest } from './manifest.js';
 
 /**
  * Signs a manifest with Ed25519.
@@ -11,12 +11,12 @@ export function signManifest(manifest: Manifest, privateKey: KeyObject): Manifes
   return { ...manifest, signature: sign(null, signedBytes(manifest), privateKey).toString('base64') };
 }
 
-/** @throws OperatorError unless the holder of the key that belongs to `publicKey` signed this manifest */
+/** @throws CopyUnusable unless the holder of the key that belongs to `publicKey` signed this manifest */
 export function requireSignature(manifest: Manifest, publicKey: KeyObject): void {
   const { signature } = manifest;
-  if (signature === undefined) throw new OperatorError('The manifest is not signed, but a public key was given.');
+  if (signature === undefined) throw new CopyUnusable('The manifest is not signed, but a public key was given.');
   if (!verify(null, signedBytes(manifest), publicKey, Buffer.from(signature, 'base64'))) {
-    throw new OperatorError('The signature of the manifest does not match the public key.', {
+    throw new CopyUnusable('The signature of the manifest does not match the public key.', {
       advice: 'Do not use this copy.',
     });
   }

@@ -107,6 +107,8 @@ describe('a follower', () => {
       ],
       // Of a proxy that has no service.
       [{ status: 502, body: '<html>\u001b[2J' }, /^The service responded with 502\.$/],
+      // Of a service that was restored, while its clock is behind the position.
+      [problem(400, 'invalid_since'), /^The service refused the request \(400 invalid_since: Some detail\)\.$/],
       [problem(500, 'internal_error'), /^The service responded with 500 internal_error: Some detail\.$/],
     ] as const satisfies readonly (readonly [Scripted, RegExp])[]) {
       const script = [failing, failing, failing, failing, { body: PAGE }];
@@ -173,7 +175,6 @@ describe('a follower', () => {
         problem(400, 'since_out_of_window'),
         /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available \(400 since_out_of_window: Some detail\)\.$/,
       ],
-      [problem(400, 'invalid_since'), /^The service refused the request \(400 invalid_since: Some detail\)\.$/],
       [{ status: 404, body: '<html>' }, /^The URL does not seem to be that of a Catalog Lookup Service \(404\)\.$/],
       [
         { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },

@@ -1,5 +1,13 @@
 import { createHash, type KeyObject } from 'node:crypto';
-import { fileOf, MANIFEST_NAME, MAX_MANIFEST_BYTES, parseManifest, type Manifest } from '../../copies/manifest.js';
+import { buffer } from 'node:stream/consumers';
+import {
+  CopyUnusable,
+  fileOf,
+  MANIFEST_NAME,
+  MAX_MANIFEST_BYTES,
+  parseManifest,
+  type Manifest,
+} from '../../copies/manifest.js';
 import { requireSignature } from '../../copies/signature.js';
 import { OperatorError } from '../../errors.js';
 import { authorize, failureOf, unreachable } from '../client.js';
@@ -20,14 +28,8 @@ export interface CopySourceOptions {
   readonly idleMs?: number;
 }
 
-/** What to do about a copy that nobody can use. */
-export const NEW_COPY = 'Ask the operator of the service to publish a new one.';
-
 /** There is no such file. */
 class FileMissing extends TemporaryFailure {}
-
-/** A copy cannot be used until the operator of the service publishes another. */
-export class CopyUnusable extends OperatorError {}
 
 const DEFAULT_IDLE_MS = 30_000;
 
@@ -56,14 +58,19 @@ export class CopySource {
    */
   async fetchManifest(retry: RetryOptions): Promise<Manifest | undefined> {
     const { baseUrl, publicKey } = this.#options;
-    const text = await retrying(retry, () => this.#downloadManifest(retry.signal));
-    if (text === undefined) return undefined;
-    const manifest = usable(() => parseManifest(text));
+    const content = await retrying(retry, () =>
+      buffer(this.#download(MANIFEST_NAME, 0, MAX_MANIFEST_BYTES, retry.signal)).catch((error: unknown) => {
+        if (error instanceof FileMissing) return undefined;
+        throw error;
+      }),
+    );
+    if (content === undefined) return undefined;
+    const manifest = parseManifest(content.toString());
     if (manifest.base_url !== baseUrl) {
       const message = `The copy at ${this.url}/ belongs to ${printable(manifest.base_url)}, not to ${baseUrl}.`;
       throw new OperatorError(message, { advice: 'Use the copies of the service that you mirror.' });
     }
-    if (publicKey !== undefined) usable(() => requireSignature(manifest, publicKey));
+    if (publicKey !== undefined) requireSignature(manifest, publicKey);
     return manifest;
   }
 
@@ -81,9 +88,8 @@ export class CopySource {
     while (size < bytes) {
       const before = size;
       try {
-        for await (const piece of this.#download(name, size, retry.signal)) {
+        for await (const piece of this.#download(name, size, bytes, retry.signal)) {
           size += piece.length;
-          if (size > bytes) throw damaged(name, 'it is larger than the manifest says');
           hash.update(piece);
           retries.reset();
           yield piece;
@@ -99,25 +105,13 @@ export class CopySource {
     if (hash.digest('hex') !== sha256) throw damaged(name, 'its SHA-256 is not that of the manifest');
   }
 
-  /** @returns undefined when there is none */
-  async #downloadManifest(signal: AbortSignal): Promise<string | undefined> {
-    const pieces: Buffer[] = [];
-    let size = 0;
-    try {
-      for await (const piece of this.#download(MANIFEST_NAME, 0, signal)) {
-        size += piece.length;
-        if (size > MAX_MANIFEST_BYTES) throw new CopyUnusable('The manifest is not valid: it is too large.');
-        pieces.push(piece);
-      }
-    } catch (error) {
-      if (error instanceof FileMissing) return undefined;
-      throw error;
-    }
-    return Buffer.concat(pieces).toString();
-  }
-
-  /** Downloads a file from a place on. Each wait for the next bytes has a bound; the time that the reader takes does not count. */
-  async *#download(name: string, from: number, signal: AbortSignal): AsyncGenerator<Buffer> {
+  /**
+   * Downloads a file from a place on. Each wait for the next bytes has a bound; the time that the reader takes does not
+   * count.
+   *
+   * @param limit - the largest size of the file, in bytes
+   */
+  async *#download(name: string, from: number, limit: number, signal: AbortSignal): AsyncGenerator<Buffer> {
     const { idleMs = DEFAULT_IDLE_MS } = this.#options;
     const url = `${this.url}/${name}`;
     const exchange = new AbortController();
@@ -149,11 +143,12 @@ export class CopySource {
       }
       // A server may ignore the range and send the whole file.
       const isRest = response.status === 206 && response.headers.get('Content-Range')?.startsWith(`bytes ${from}-`);
-      let skipped = isRest ? from : 0;
+      let place = isRest ? from : 0;
       for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
         clearTimeout(wait);
-        const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(from - skipped);
-        skipped += bytes.length - piece.length;
+        const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(Math.max(0, from - place));
+        place += bytes.length;
+        if (place > limit) throw damaged(name, `it is larger than ${limit} bytes`);
         if (piece.length > 0) yield piece;
         wait = startWait();
       }
@@ -180,16 +175,6 @@ export class CopySource {
   }
 }
 
-/** Runs a check whose failure makes this copy unusable. @throws CopyUnusable */
-function usable<T>(check: () => T): T {
-  try {
-    return check();
-  } catch (error) {
-    const { message, advice } = error as OperatorError;
-    throw new CopyUnusable(message, { advice });
-  }
-}
-
 /** @returns the manifest of the newest copy @throws as fetchManifest() does; OperatorError when no copy is published */
 export async function requireManifest(source: CopySource, retry: RetryOptions): Promise<Manifest> {
   const manifest = await source.fetchManifest(retry);
@@ -202,5 +187,5 @@ export async function requireManifest(source: CopySource, retry: RetryOptions): 
 
 /** @returns the error of a file whose content is not what was published @param how - a clause */
 export function damaged(name: string, how: string): CopyUnusable {
-  return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`, { advice: NEW_COPY });
+  return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`);
 }

@@ -1,9 +1,9 @@
-import type { Manifest } from '../../copies/manifest.js';
+import { CopyUnusable, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { PositionRefused, showPosition, type FetchPage } from '../client.js';
 import { follow } from '../follow.js';
 import { retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
-import { CopyUnusable, NEW_COPY, type CopySource } from './copy-source.js';
+import type { CopySource } from './copy-source.js';
 import { correctFaults, createStaging, findDifferences, stageCopy, STAGING } from './staging.js';
 import type { MirrorOptions } from './options.js';
 import type { MirrorStore } from './store.js';
@@ -66,7 +66,7 @@ export async function requireFollowable(
     if (!(error instanceof PositionRefused)) throw error;
     const start =
       error.oldestSince === undefined ? '' : `, before the feed begins at ${showPosition(error.oldestSince)}`;
-    throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`, { advice: NEW_COPY });
+    throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`);
   });
 }
 

@@ -26,12 +26,8 @@ export interface MirrorResult {
  * @returns once the signal is aborted; with `once`, also when nothing more is waiting
  * @throws OperatorError when a retry cannot help, or when the retry policy gives up; with `once`, also the database's errors
  */
-export async function mirror(given: MirrorOptions): Promise<MirrorResult> {
-  const { signal, once, verifies } = given;
-  const options: MirrorOptions = {
-    ...given,
-    fetchPage: (since, pageSignal) => given.fetchPage(since, pageSignal).catch(retryIfAhead),
-  };
+export async function mirror(options: MirrorOptions): Promise<MirrorResult> {
+  const { signal, once, verifies } = options;
   const ending = new AbortController();
   let comparing: Promise<void> | undefined;
   const compare = (): void => {
@@ -42,7 +38,7 @@ export async function mirror(given: MirrorOptions): Promise<MirrorResult> {
     const position = await keep(options, compare);
     await comparing;
     if (!verifies || !once || signal.aborted) return { position, differences: 0 };
-    const differences = await verifyNewCopy(options).catch((error: unknown) => {
+    const differences = await verifyNewCopy(options, options).catch((error: unknown) => {
       if (signal.aborted) return 0;
       throw error;
     });
@@ -79,7 +75,7 @@ async function keep(options: MirrorOptions, onFollowing: () => void): Promise<nu
     } catch (error) {
       // Undone: what was not committed when the signal closed the session.
       if (signal.aborted) return reached;
-      if (once || !(hasOpened ? isTransient(error) : isTransientAtStart(error))) throw error;
+      if (once || !isTransient(error, hasOpened)) throw error;
       await retries.wait(unusable(error as Error)).catch(() => undefined);
     } finally {
       store?.close();
@@ -93,17 +89,17 @@ function unusable(error: Error): TemporaryFailure {
   return new TemporaryFailure(`The mirror's database cannot be used: ${message}`, { advice });
 }
 
-/** Conflicts of transactions, and locks that were not granted in time (PostgreSQL, appendix A). */
+/** A wrong role, password or database is an error of configuration (PostgreSQL, appendix A). */
+const MISCONFIGURED = /^(?:28|3D)/;
+
+/** Conflicts of transactions, and locks that were not granted in time. */
 const CONFLICT = /^(?:40|55P03)/;
 
-/** After a lost connection, the lock may still be held by the session before. */
-function isTransient(error: unknown): boolean {
-  return isDatabaseUnavailable(error) || error instanceof MirrorLocked || CONFLICT.test(sqlState(error));
-}
-
-/** A wrong role, password or database is a configuration error; an unreachable address may be a server that is starting. */
-function isTransientAtStart(error: unknown): boolean {
-  return isDatabaseUnavailable(error) && !/^(?:28|3D)/.test(sqlState(error));
+/** @param hasOpened - after a lost connection, the lock may still be held by the session before */
+function isTransient(error: unknown, hasOpened: boolean): boolean {
+  if (error instanceof MirrorLocked) return hasOpened;
+  const state = sqlState(error);
+  return CONFLICT.test(state) || (isDatabaseUnavailable(error) && !MISCONFIGURED.test(state));
 }
 
 /** Keeps a mirror until the signal is aborted, or with `once` until nothing more is waiting. @returns the last position */
@@ -141,13 +137,4 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
       }
     }
   }
-}
-
-/**
- * A position in the future is one of a service that was restored and whose feed was not restarted yet. Once it is, the
- * position is refused as too old.
- */
-function retryIfAhead(error: unknown): never {
-  if (!(error instanceof PositionRefused) || error.code !== 'invalid_since') throw error;
-  throw new TemporaryFailure(error.message);
 }

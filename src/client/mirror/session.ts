@@ -19,17 +19,14 @@ const UNLIMITED = [
 /** Bound on a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Bound on a query that needs no work, in milliseconds. */
-export const QUERY_TIMEOUT_MS = 10_000;
+/** Bound on an answer that takes little work, in milliseconds. A repair or a migration may hold a lock meanwhile. */
+const ANSWER_TIMEOUT_MS = 120_000;
 
 /** Bound on the wait for another mirror that is ending, in milliseconds. */
 const MIRROR_LOCK_MS = 5_000;
 
 /** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
-export const LOCK_TIMEOUT_MS = 600_000;
-
-/** Bound on the creation of tables, in milliseconds. */
-const CREATE_TIMEOUT_MS = 120_000;
+const LOCK_TIMEOUT_MS = 600_000;
 
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
 const LOCK_CLASS = 0x6d697272;
@@ -38,8 +35,8 @@ const LOCK_CLASS = 0x6d697272;
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
 /** Bounds the wait for work that may be silent because the network has lost the connection. Then it closes the session. */
-export function bounded<T>(session: Connection, work: Promise<T>, timeoutMs: number): Promise<T> {
-  return withTimeout(work, timeoutMs, () => {
+export function bounded<T>(session: Connection, work: Promise<T>): Promise<T> {
+  return withTimeout(work, ANSWER_TIMEOUT_MS, () => {
     session.destroy();
     return new DatabaseTimeout("the mirror's database did not answer in time");
   });
@@ -53,9 +50,9 @@ export function bounded<T>(session: Connection, work: Promise<T>, timeoutMs: num
  * @throws MirrorLocked, OperatorError, DatabaseUnavailable, or the database's error
  */
 export async function openTables(session: Connection, schema: string, isMirror: boolean): Promise<void> {
-  await bounded(session, setUp(session), QUERY_TIMEOUT_MS);
+  await setUp(session);
   if (isMirror) await lock(session, schema);
-  await bounded(session, requireTables(session, schema, isMirror), CREATE_TIMEOUT_MS);
+  await requireTables(session, schema, isMirror);
 }
 
 async function setUp(session: Connection): Promise<void> {
@@ -80,8 +77,7 @@ async function setUp(session: Connection): Promise<void> {
 async function lock(session: Connection, schema: string): Promise<void> {
   try {
     await session.query(`set lock_timeout = ${MIRROR_LOCK_MS}`);
-    const locked = session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, schema]);
-    await bounded(session, locked, MIRROR_LOCK_MS + QUERY_TIMEOUT_MS);
+    await session.query('select pg_advisory_lock($1, hashtext($2))', [LOCK_CLASS, schema]);
     await session.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`);
   } catch (error) {
     if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
@@ -127,38 +123,16 @@ async function requireTables(session: Connection, name: string, isMirror: boolea
       comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
 }
 
-/** @throws OperatorError for a URL that the driver cannot use; DatabaseUnavailable, the database's error, or the signal's reason */
-export async function connect(databaseUrl: string, applicationName: string, signal: AbortSignal): Promise<Connection> {
-  signal.throwIfAborted();
-  const opening = openConnection({
+/** @throws OperatorError for a missing password; DatabaseUnavailable, or the error of the database or the driver */
+export function connect(databaseUrl: string, applicationName: string): Promise<Connection> {
+  return openConnection({
     address: databaseUrl,
     applicationName,
     acquireTimeoutMs: CONNECT_TIMEOUT_MS,
     statementTimeoutMs: 0,
   }).catch((error: unknown) => {
-    if ((error as Error).message.includes('client password must be a string')) {
-      throw new OperatorError("The mirror's database asks for a password.", {
-        advice: 'Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.',
-        cause: error,
-      });
-    }
-    // A part of the URL that cannot be decoded, or a file that it names and that cannot be read.
-    if (error instanceof URIError || (error as NodeJS.ErrnoException).syscall === 'open') {
-      throw new OperatorError(`The URL of the mirror's database cannot be used: ${(error as Error).message}.`, {
-        cause: error,
-      });
-    }
-    throw error;
-  });
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      reject(signal.reason as Error);
-      void opening.then(
-        (session) => session.destroy(),
-        () => undefined,
-      );
-    };
-    signal.addEventListener('abort', abort, { once: true });
-    void opening.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    if (!(error as Error).message.includes('client password must be a string')) throw error;
+    const advice = 'Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.';
+    throw new OperatorError("The mirror's database asks for a password.", { advice, cause: error });
   });
 }

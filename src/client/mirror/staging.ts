@@ -1,11 +1,11 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
-import { fileOf, type Manifest } from '../../copies/manifest.js';
+import { CopyUnusable, fileOf, type Manifest } from '../../copies/manifest.js';
 import { sqlState } from '../../platform/postgres/errors.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
-import { CopyUnusable, damaged, type CopySource } from './copy-source.js';
+import { damaged, type CopySource } from './copy-source.js';
 import { CONTENT, ENTRY, TITLE_COLUMNS } from './columns.js';
 import type { MirrorStore, SavedState } from './store.js';
 

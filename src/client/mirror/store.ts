@@ -5,7 +5,7 @@ import type { Verification } from '../observation.js';
 import type { StoreOptions } from './options.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 import { CONTENT, ENTRY } from './columns.js';
-import { bounded, connect, LOCK_TIMEOUT_MS, openTables, QUERY_TIMEOUT_MS } from './session.js';
+import { bounded, connect, openTables } from './session.js';
 
 /** A title as the feed has it. */
 export type Entry = ChangesPage['data'][number];
@@ -23,12 +23,10 @@ export interface SavedState {
   readonly verified: Verification | undefined;
 }
 
+type StateRow = Omit<SavedState, 'verified'> & { copyOf: string | null; at: string; differences: number };
+
 /** Another session has changed the position, as a repair does. */
 export class PositionMoved extends OperatorError {}
-
-/** Bounds on a small change and on its lock, in milliseconds. A repair in another session may hold that. */
-const CHANGE_TIMEOUT_MS = 120_000;
-const CHANGE_LOCK_MS = 100_000;
 
 /**
  * The tables of a mirror, in one session of its database. Rows and position change together, in one transaction. When
@@ -58,10 +56,11 @@ export class MirrorStore {
     isMirror: boolean,
     signal: AbortSignal,
   ): Promise<MirrorStore> {
-    const session = await connect(databaseUrl, isMirror ? 'catalog mirror' : 'catalog mirror verify', signal);
+    const session = await connect(databaseUrl, isMirror ? 'catalog mirror' : 'catalog mirror verify');
     const store = new MirrorStore(session, schema, signal);
     try {
-      await openTables(session, schema, isMirror);
+      signal.throwIfAborted();
+      await bounded(session, openTables(session, schema, isMirror));
       return store;
     } catch (error) {
       store.close();
@@ -73,26 +72,16 @@ export class MirrorStore {
   async readState(): Promise<SavedState | undefined> {
     const { rows } = await bounded(
       this.session,
-      this.session.query<Record<string, string | null>>(
-        `select base_url, position, reached, copy_position, verified_copy, verified_at, differences from ${this.schema}.state`,
+      this.session.query<StateRow>(
+        `select base_url as "baseUrl", position::float8, reached::float8, copy_position::float8 as "copyPosition",
+                verified_copy as "copyOf", verified_at as at, differences
+           from ${this.schema}.state`,
       ),
-      QUERY_TIMEOUT_MS,
     );
-    const [row] = rows;
-    if (row === undefined) return undefined;
-    return {
-      baseUrl: row.base_url ?? '',
-      position: Number(row.position),
-      reached: Number(row.reached),
-      copyPosition: Number(row.copy_position),
-      verified: row.verified_copy
-        ? {
-            copyOf: new Date(row.verified_copy).toISOString(),
-            at: Date.parse(row.verified_at ?? ''),
-            differences: Number(row.differences),
-          }
-        : undefined,
-    };
+    if (rows[0] === undefined) return undefined;
+    const { copyOf, at, differences, ...state } = rows[0];
+    if (copyOf === null) return { ...state, verified: undefined };
+    return { ...state, verified: { copyOf: new Date(copyOf).toISOString(), at: Date.parse(at), differences } };
   }
 
   /**
@@ -168,9 +157,9 @@ export class MirrorStore {
     });
   }
 
-  /** Runs a small change. Its lock is not waited for as long as that of a load, which would cost more to repeat. */
+  /** Runs a small change. */
   #changeQuickly<T>(work: () => Promise<T>): Promise<T> {
-    return bounded(this.session, this.transaction('write', work, CHANGE_LOCK_MS), CHANGE_TIMEOUT_MS);
+    return bounded(this.session, this.transaction('write', work));
   }
 
   /**
@@ -179,13 +168,12 @@ export class MirrorStore {
    *
    * @throws the error of the work, after a rollback
    */
-  async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<T> {
+  async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>): Promise<T> {
     try {
       await this.session.query(
         mode === 'read'
           ? 'begin isolation level repeatable read'
-          : `begin isolation level read committed; set local lock_timeout = ${lockTimeoutMs};
-             lock table ${this.schema}.state in share row exclusive mode`,
+          : `begin isolation level read committed; lock table ${this.schema}.state in share row exclusive mode`,
       );
       const result = await work();
       await this.session.query('commit');

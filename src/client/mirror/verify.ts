@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { showPosition } from '../client.js';
-import type { Observe } from '../observation.js';
-import type { RetryOptions } from '../retry.js';
+import { retryPolicy, type RetryOptions } from '../retry.js';
 import { requireManifest, type CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy } from './staging.js';
 import type { MirrorOptions } from './options.js';
@@ -109,15 +108,12 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
 }
 
 /** Compares a mirror with each new copy, once, until the signal is aborted. */
-export async function verifyNewCopies({ observe, ...options }: MirrorOptions): Promise<void> {
-  const { signal } = options;
-  // The failures are not those of the mirror, and the progress of loading has the display.
-  const observeComparison: Observe = (observation) => {
-    if (observation.kind === 'retrying') observe({ ...observation, kind: 'retrying-comparison' });
-    else if (observation.kind !== 'progress') observe(observation);
-  };
+export async function verifyNewCopies(options: MirrorOptions): Promise<void> {
+  const { signal, observe } = options;
+  // In silence: what fails repeatedly is observed as a failed comparison, not as a failure of the mirror.
+  const retry: RetryOptions = { signal, retryPolicy: retryPolicy(true) };
   while (!signal.aborted) {
-    await verifyNewCopy({ ...options, observe: observeComparison }).catch((error: unknown) => {
+    await verifyNewCopy(options, retry).catch((error: unknown) => {
       if (!signal.aborted) observe({ kind: 'comparison-failed', error: error as Error });
     });
     // Not what keeps the process: the mirror may have failed.
@@ -132,9 +128,9 @@ export async function verifyNewCopies({ observe, ...options }: MirrorOptions): P
  * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.downloadTitles() does; the
  *   database's error
  */
-export async function verifyNewCopy(options: MirrorOptions): Promise<number> {
+export async function verifyNewCopy(options: MirrorOptions, retry: RetryOptions): Promise<number> {
   const { source, signal, observe } = options;
-  const manifest = await requireManifest(source, options);
+  const manifest = await requireManifest(source, retry);
   const { created_at: copyOf } = manifest;
   const store = await MirrorStore.open(options, false, signal);
   try {
@@ -144,7 +140,7 @@ export async function verifyNewCopy(options: MirrorOptions): Promise<number> {
         observe({ kind: 'compared', verified, isNew });
         return verified.differences;
       }
-      const { differences, compared } = await verify(store, manifest, source, options);
+      const { differences, compared } = await verify(store, manifest, source, retry);
       // Again, if the mirror was loaded or repaired meanwhile.
       await store.recordComparison(copyOf, compared, differences);
     }

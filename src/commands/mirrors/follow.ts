@@ -79,7 +79,7 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     state.lost.throwIfAborted();
     display.printLine(`Stopped at ${showPosition(reached)}.`);
   } catch (error) {
-    if (error instanceof PositionRefused && error.code === 'since_out_of_window') throw startAgain(error);
+    if (error instanceof PositionRefused) throw startAgain(error);
     // The reader of the lines has closed: `catalog follow | head`.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   } finally {

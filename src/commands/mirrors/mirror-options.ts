@@ -3,15 +3,9 @@ import { InvalidArgumentError, type Command } from 'commander';
 import type { KeyObject } from 'node:crypto';
 import { parsePublicKey } from '../../copies/signature.js';
 import { OperatorError, UsageError } from '../../errors.js';
-import { parseBaseUrl, type ClientOptions } from '../../client/client.js';
+import { createClient, createTitleCounter, parseBaseUrl, type ClientOptions } from '../../client/client.js';
 import { CopySource } from '../../client/mirror/copy-source.js';
-import type { StoreOptions } from '../../client/mirror/options.js';
-import {
-  INSUFFICIENT_PRIVILEGE,
-  isDatabaseUnavailable,
-  LOCK_NOT_AVAILABLE,
-  sqlState,
-} from '../../platform/postgres/errors.js';
+import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
 import { readPostgresUrl } from '../../config/parsers.js';
 import { CLIENT_KEY_NOTE, requireClientKey } from '../arguments.js';
 import type { CommandContext } from '../context.js';
@@ -25,17 +19,27 @@ export interface MirrorFlags {
   readonly schema: string;
 }
 
-/** What the commands about a mirror work with. */
-interface MirrorParts {
-  readonly client: ClientOptions;
-  readonly source: CopySource;
-  readonly store: StoreOptions;
-}
-
-/** Classes of SQLSTATEs, and one of them (PostgreSQL, appendix A). The mirror's own constraints hold. */
-const CONSTRAINT = '23';
-const FOREIGN_KEY_VIOLATION = '23503';
-const INSUFFICIENT_RESOURCES = '53';
+/** What an error of the mirror's database means by its SQLSTATE (PostgreSQL, appendix A), and what to do about it. */
+const MEANINGS: readonly (readonly [states: RegExp, meaning: string, advice?: string])[] = [
+  [
+    /^23503/,
+    "A foreign key in the mirror's database rejected a change",
+    'Let it follow deletions, for example with "on delete cascade", or drop it.',
+  ],
+  // The mirror's own constraints hold.
+  [
+    /^23/,
+    "A constraint in the mirror's database rejected a change",
+    'Drop it: a mirror holds whatever the service has.',
+  ],
+  [
+    /^42501/,
+    "The role lacks a privilege in the mirror's database",
+    'Grant it to the role, or choose an empty schema that the role owns with --schema.',
+  ],
+  [/^55P03/, "Another session holds a lock in the mirror's database", 'Try again when it is done.'],
+  [/^53/, "The mirror's database is out of resources"],
+];
 
 /** The longest name in PostgreSQL, in bytes. It would cut a longer one. */
 const LONGEST_NAME = 63;
@@ -62,20 +66,23 @@ export function addMirrorOptions(command: Command): Command {
   );
 }
 
-/** @throws UsageError, OperatorError, ConfigError */
-export async function readMirrorOptions(flags: MirrorFlags, context: CommandContext): Promise<MirrorParts> {
+/** @returns what the commands about a mirror work with @throws UsageError, OperatorError, ConfigError */
+export async function parseMirrorFlags(flags: MirrorFlags, context: CommandContext) {
   if (flags.from === undefined) throw new UsageError('Name the service to mirror with --from.');
-  const baseUrl = parseBaseUrl(flags.from, '--from');
+  const client: ClientOptions = { baseUrl: parseBaseUrl(flags.from, '--from'), key: requireClientKey(context) };
+  const { baseUrl } = client;
   const databaseUrl = databaseUrlOf(flags.into) ?? context.config().mirrorDatabaseUrl;
   if (databaseUrl === undefined)
     throw new UsageError('Name the database of the mirror: set MIRROR_DATABASE_URL, or use --into.');
-  const key = requireClientKey(context);
   const copiesUrl = flags.copies === undefined ? `${baseUrl}/copies` : parseBaseUrl(flags.copies, '--copies');
   const publicKey = flags.publicKey === undefined ? undefined : await readPublicKey(flags.publicKey);
   return {
-    client: { baseUrl, key },
-    source: new CopySource({ baseUrl, copiesUrl, key, publicKey }),
-    store: { databaseUrl, schema: flags.schema },
+    baseUrl,
+    fetchPage: createClient(client),
+    countTitles: createTitleCounter(client),
+    source: new CopySource({ ...client, copiesUrl, publicKey }),
+    databaseUrl,
+    schema: flags.schema,
   };
 }
 
@@ -84,35 +91,17 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const [what, advice] = meaningOf(error) ?? [];
-    throw what === undefined
-      ? error
-      : new OperatorError(`${what}: ${(error as Error).message}.`, { advice, cause: error });
+    const { message, syscall } = error as NodeJS.ErrnoException;
+    const [, meaning, advice] = MEANINGS.find(([states]) => states.test(sqlState(error))) ?? [];
+    if (meaning !== undefined) throw new OperatorError(`${meaning}: ${message}.`, { advice, cause: error });
+    // Of a part of the URL that cannot be decoded, or a file that it names and that cannot be read.
+    const isUrlFault = error instanceof URIError || syscall === 'open';
+    if (!isUrlFault && !isDatabaseUnavailable(error)) throw error;
+    throw new OperatorError(`The mirror's database cannot be reached: ${message}.`, {
+      advice: 'Check MIRROR_DATABASE_URL, or --into.',
+      cause: error,
+    });
   }
-}
-
-/** @returns what an error of the mirror's database means, as a clause, and what to do; undefined for any other error */
-function meaningOf(error: unknown): readonly [what: string, advice?: string] | undefined {
-  const state = sqlState(error);
-  if (state === FOREIGN_KEY_VIOLATION) {
-    const advice = 'Let it follow deletions, for example with "on delete cascade", or drop it.';
-    return ["A foreign key in the mirror's database rejected a change", advice];
-  }
-  if (state.startsWith(CONSTRAINT)) {
-    const advice = 'Drop it: a mirror holds whatever the service has.';
-    return ["A constraint in the mirror's database rejected a change", advice];
-  }
-  if (state === INSUFFICIENT_PRIVILEGE) {
-    const advice = 'Grant it to the role, or choose an empty schema that the role owns with --schema.';
-    return ["The role lacks a privilege in the mirror's database", advice];
-  }
-  if (state === LOCK_NOT_AVAILABLE) {
-    return ["Another session holds a lock in the mirror's database", 'Try again when it is done.'];
-  }
-  if (state.startsWith(INSUFFICIENT_RESOURCES)) return ["The mirror's database is out of resources"];
-  return isDatabaseUnavailable(error)
-    ? ["The mirror's database cannot be reached", 'Check MIRROR_DATABASE_URL, or --into.']
-    : undefined;
 }
 
 /** @throws UsageError, which does not repeat the URL */

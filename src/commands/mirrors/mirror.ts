@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
 import { OperatorError } from '../../errors.js';
-import { createClient, createTitleCounter, showPosition } from '../../client/client.js';
+import { showPosition } from '../../client/client.js';
 import { mirror } from '../../client/mirror/mirror.js';
 import { retryPolicy } from '../../client/retry.js';
 import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
@@ -15,7 +15,7 @@ import { registerVerify } from './verify.js';
 import {
   addMirrorOptions,
   CONNECTION_NOTES,
-  readMirrorOptions,
+  parseMirrorFlags,
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
@@ -63,9 +63,9 @@ export const registerMirror: RegisterCommand = (program, context) => {
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { stderr, signal } = context;
   const { once = false } = flags;
-  const { client, source, store } = await readMirrorOptions(flags, context);
+  const options = await parseMirrorFlags(flags, context);
   const display = new ProgressDisplay(stderr, { label: 'titles', isEnabled: true });
-  const report = reporter(display, client.baseUrl);
+  const report = reporter(display, options.baseUrl);
   const status = new MirrorStatus();
   let server: MetricsServer | undefined;
   try {
@@ -81,11 +81,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     }
     const { position, differences } = await withStoreErrors(() =>
       mirror({
-        ...store,
-        baseUrl: client.baseUrl,
-        source,
-        fetchPage: createClient(client),
-        countTitles: createTitleCounter(client),
+        ...options,
         once,
         intervalMs: flags.interval,
         verifies: flags.verify ?? false,

@@ -23,7 +23,6 @@ export function reporter(display: ProgressDisplay, baseUrl: string): Observe {
 function lineOf(observation: Observation, baseUrl: string): string | undefined {
   switch (observation.kind) {
     case 'retrying':
-    case 'retrying-comparison':
       return `${withAdvice(observation.failure)} Retrying in ${Math.ceil(observation.waitMs / 1000)} s.`;
     case 'loading':
       if (observation.copyOf !== undefined) return undefined;

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { OperatorError } from '../../errors.js';
 import { retryPolicy, type RetryOptions } from '../../client/retry.js';
-import { createClient } from '../../client/client.js';
 import { requireManifest } from '../../client/mirror/copy-source.js';
 import { requireFollowable } from '../../client/mirror/load.js';
 import { MirrorStore } from '../../client/mirror/store.js';
@@ -13,7 +12,7 @@ import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import {
   addMirrorOptions,
   CONNECTION_NOTES,
-  readMirrorOptions,
+  parseMirrorFlags,
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
@@ -52,18 +51,19 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { signal, stdout } = context;
   const { repair: repairs = false } = flags;
-  const { client, source, store: options } = await readMirrorOptions(flags, context);
+  const options = await parseMirrorFlags(flags, context);
+  const { baseUrl, fetchPage, source } = options;
   const display = new ProgressDisplay(context.stderr, { label: 'copy', isEnabled: flags.json !== true });
   const retry: RetryOptions = {
     retryPolicy: retryPolicy(true),
     signal,
-    observe: reporter(display, client.baseUrl),
+    observe: reporter(display, baseUrl),
   };
   let store: MirrorStore | undefined;
   try {
     const manifest = await requireManifest(source, retry);
     // A copy from before a restore may have rows that the catalogue no longer has.
-    await requireFollowable(manifest, createClient(client), retry);
+    await requireFollowable(manifest, fetchPage, retry);
     store = await MirrorStore.open(options, false, signal);
     const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs });
     display.stop();

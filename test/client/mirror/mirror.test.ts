@@ -180,9 +180,7 @@ describe('catalog mirror', () => {
     const ending = new AbortController();
     await world.keep(ending.signal, {
       fetchPage: (since, signal) =>
-        (reads += 1) === 3
-          ? Promise.reject(new PositionRefused('Too old.', 'since_out_of_window'))
-          : read(since, signal),
+        (reads += 1) === 3 ? Promise.reject(new PositionRefused('Too old.')) : read(since, signal),
       observe({ kind }) {
         kinds.push(kind);
         if (kind === 'following') ending.abort();
@@ -199,7 +197,7 @@ describe('catalog mirror', () => {
     const { position } = await world.keep(ending.signal, {
       fetchPage: async () => {
         reads += 1;
-        if (reads === 1) throw new PositionRefused('Too old.', 'since_out_of_window', 0);
+        if (reads === 1) throw new PositionRefused('Too old.', 0);
         // The session is closed before the page is stored.
         if (reads === 3) ending.abort();
         return { page: { data: [], meta: { has_more: false, next_since: reads - 2 } } };

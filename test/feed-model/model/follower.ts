@@ -90,12 +90,7 @@ export function startFollower(
     }
   }
 
-  async function recover({ code, oldestSince = 0 }: PositionRefused): Promise<void> {
-    if (code === 'invalid_since') {
-      // Between a loss and the restart of the feed, positions may be ahead of both the clock and the newest entry.
-      await delay(RETRY.firstMs);
-      return;
-    }
+  async function recover({ oldestSince = 0 }: PositionRefused): Promise<void> {
     copies += 1;
     since = oldestSince;
     // The copy is made after its position is known.
