@@ -181,7 +181,7 @@ function refusal(
     }
     case 'invalid_since':
       // In the future: of a service that was restored and whose feed was not restarted yet. Then it will be too old.
-      return new TemporaryFailure(`The service refused the request (${shown})`);
+      return new TemporaryFailure(`The service refused the request (${shown}).`);
     case 'missing_api_key':
     case 'invalid_api_key':
       return new OperatorError(`The service does not accept the key in CATALOG_API_KEY (${shown}).`, {
