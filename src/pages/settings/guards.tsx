@@ -44,36 +44,25 @@ export interface Guards {
  *   router.post('/settings/keys/new', requireRecentSignIn, (ctx) => createKey(ctx, db));
  */
 export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ctx: SettingsContext) => void): Guards {
-  const requireActive =
-    (mayPass: (session: Session) => boolean): Guard =>
+  const guard =
+    ({ isForSuspended = false, mustBeRecent = false }): Guard =>
     async (ctx, next) => {
-      const session = await enter(ctx, db);
-      if (session !== undefined && session.suspendedAt !== null) refuseSuspended(ctx as SettingsContext);
-      else if (session !== undefined && mayPass(session)) await pass(ctx, next);
-      // After the sign-in, the form is shown, not sent.
-      else redirectToSignIn(ctx, session === undefined ? 'signed-out' : 'sign-in-too-old');
+      ctx.set('Cache-Control', 'no-store');
+      const session = await findSession(db, readCookie(ctx, 'session'));
+      Object.assign(ctx.state, { session });
+      // After the sign-in, a form is shown, not sent.
+      if (session === undefined) redirectToSignIn(ctx, 'signed-out');
+      else if (!isForSuspended && session.suspendedAt !== null) refuseSuspended(ctx as SettingsContext);
+      else if (mustBeRecent && !session.isRecent) redirectToSignIn(ctx, 'sign-in-too-old');
+      // Otherwise the browser has been told that the request failed and changed nothing.
+      else if (ctx.state.timedOut !== true) {
+        ctx.state.mayHaveChanged = ctx.method === 'POST';
+        await next();
+      }
     };
   return {
-    requireSession: async (ctx, next) => {
-      if ((await enter(ctx, db)) !== undefined) await pass(ctx, next);
-      else redirectToSignIn(ctx, 'signed-out');
-    },
-    notSuspended: requireActive(() => true),
-    requireRecentSignIn: requireActive(({ isRecent }) => isRecent),
+    requireSession: guard({ isForSuspended: true }),
+    notSuspended: guard({}),
+    requireRecentSignIn: guard({ mustBeRecent: true }),
   };
-}
-
-/** Finds the session of a request for the handler. @returns undefined for none */
-async function enter(ctx: PageContext, db: Knex): Promise<Session | undefined> {
-  ctx.set('Cache-Control', 'no-store');
-  const session = await findSession(db, readCookie(ctx, 'session'));
-  Object.assign(ctx.state, { session });
-  return session;
-}
-
-async function pass(ctx: PageContext, next: Koa.Next): Promise<void> {
-  // The browser has been told that the request failed and changed nothing.
-  if (ctx.state.timedOut === true) return;
-  ctx.state.mayHaveChanged = ctx.method === 'POST';
-  await next();
 }

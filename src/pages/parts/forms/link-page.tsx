@@ -1,4 +1,4 @@
-import type { PageDescription, PageRouter } from '../context.js';
+import type { PageRouter } from '../context.js';
 import { formParser } from './form.js';
 import { FormActions } from './form-elements.js';
 import { page } from '../frame/page.js';
@@ -8,21 +8,20 @@ interface LinkPage {
   readonly path: string;
   /** What the link opens. */
   readonly opens: string;
-  readonly section?: PageDescription['section'];
 }
 
 /**
  * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages. It is the same
  * for every token and takes no query.
  */
-export function addLinkPage(router: PageRouter, { path, opens, section }: LinkPage): void {
+export function addLinkPage(router: PageRouter, { path, opens }: LinkPage): void {
   router.get(`${path}/:token`, (ctx) => {
     // Keeps the token out of the Referer of the files that the page loads.
     ctx.set('Referrer-Policy', 'strict-origin');
     const { token = '' } = ctx.params as { token?: string };
     page(
       ctx,
-      { title: 'Sign in', ...(section !== undefined && { section }) },
+      { title: 'Sign in', section: 'settings' },
       <>
         <p>Sign in to {opens} in this browser. This link works only once.</p>
         <form method="post" action={path}>

@@ -1,8 +1,7 @@
-import type { VNode } from 'preact';
-import { readCatalogCounts, type Counts } from '../../../catalog/counts.js';
-import { listPlans, type Plan } from '../../../limits/plans.js';
+import { readCatalogCounts } from '../../../catalog/counts.js';
+import { listPlans } from '../../../limits/plans.js';
 import type { PageRouter } from '../../parts/context.js';
-import type { PublicOptions, PublicParts } from '../context.js';
+import type { PublicParts } from '../context.js';
 import { cached } from '../../parts/web/cached.js';
 import { Badge, Button, Notice, type Tone } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
@@ -37,13 +36,6 @@ const NEXT_STEPS = [
   },
 ];
 
-interface LandingContent {
-  readonly site: PublicOptions;
-  /** Undefined while the database cannot be read. */
-  readonly numbers: { readonly counts: Counts; readonly plans: readonly Plan[] } | undefined;
-  readonly status: ServiceStatus;
-}
-
 /** Adds the landing page, `/`. While the database is down, notices replace the numbers. */
 export function addLandingPage(router: PageRouter, { db, health, isStopping, site }: PublicParts): void {
   const landing = cached(async () => {
@@ -52,107 +44,101 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
       () => undefined,
     );
     const status = statusForCallers(health, isStopping());
+    const baseUrl = site.publicUrl();
     const description =
       'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
     return publicPage(
       site,
       { title: 'Catalog Lookup Service', section: 'home', description },
-      <Landing site={site} numbers={numbers} status={status} />,
+      <div class="container landing">
+        <div class="hero split">
+          <section>
+            <p class="hero-status">
+              <Badge tone={status.tone}>{status.summary}</Badge>
+            </p>
+            <h1 id="what">
+              <span>Look up titles.</span> <span>Follow every change.</span>
+            </h1>
+            <p class="lead">
+              A read-only HTTP API for a catalogue of movies, series, people and curated collections. Built for back
+              ends, described by an OpenAPI contract.
+            </p>
+            {status.details.map((detail) => (
+              <Notice key={detail} tone={status.tone}>
+                {detail}
+              </Notice>
+            ))}
+            <p class="hero-actions">
+              <Button href={keyAddress(site)} tone="primary" label="Get a key" />
+              <Button href="/docs" label="Read the reference" />
+            </p>
+            <p class="cluster">
+              <span class="muted small">Base URL</span> <code>{baseUrl}</code>{' '}
+              <span class="muted">All paths begin with /api/v1.</span>
+            </p>
+          </section>
+          <section>
+            <h2 id="numbers">In the catalogue</h2>
+            <Totals counts={numbers?.counts} />
+          </section>
+        </div>
+
+        <section class="split">
+          <div>
+            <h2 id="key">Get a key</h2>
+            <p>
+              Every call needs an API key. Use keys in back ends only, never in client-side code. Create one per
+              environment, so that you can revoke each on its own: a revoked key fails on the very next request.
+            </p>
+          </div>
+          <KeySteps signInBy={site.signInBy} />
+        </section>
+
+        <section class="split">
+          <div>
+            <h2 id="first-call">Make your first call</h2>
+            <p>
+              Request the catalogue's totals. Each sample is a complete program without dependencies: it reads the key
+              from <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
+            </p>
+            <p>
+              The <a href="/docs">reference</a> has the same samples for every operation.
+            </p>
+          </div>
+          <div>
+            <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
+            {numbers !== undefined && <FirstResponse counts={numbers.counts} />}
+          </div>
+        </section>
+
+        <section>
+          <h2 id="next">Next steps</h2>
+          <ul class="card-grid">
+            {NEXT_STEPS.map(({ title, path, text }) => (
+              <li key={path} class="card">
+                <h3>
+                  <a href={path}>{title}</a>
+                </h3>
+                <p class="muted">{text}</p>
+              </li>
+            ))}
+          </ul>
+        </section>
+
+        <section class="split">
+          <div>
+            <h2 id="plans">Plans and limits</h2>
+            <p>
+              Each plan limits requests per minute and per day. Your keys on the same plan share its limits, and every
+              response to a valid key shows how many requests you have left.
+            </p>
+          </div>
+          <Plans plans={numbers?.plans} />
+        </section>
+      </div>,
     );
   }, LIFETIME_MS);
   router.get('/', async (ctx) => (await landing()).send(ctx, 'no-cache'));
-}
-
-function Landing({ site, numbers, status }: LandingContent): VNode {
-  const baseUrl = site.publicUrl();
-  return (
-    <div class="container landing">
-      <div class="hero split">
-        <section>
-          <p class="hero-status">
-            <Badge tone={status.tone}>{status.summary}</Badge>
-          </p>
-          <h1 id="what">
-            <span>Look up titles.</span> <span>Follow every change.</span>
-          </h1>
-          <p class="lead">
-            A read-only HTTP API for a catalogue of movies, series, people and curated collections. Built for back ends,
-            described by an OpenAPI contract.
-          </p>
-          {status.details.map((detail) => (
-            <Notice key={detail} tone={status.tone}>
-              {detail}
-            </Notice>
-          ))}
-          <p class="hero-actions">
-            <Button href={keyAddress(site)} tone="primary" label="Get a key" />
-            <Button href="/docs" label="Read the reference" />
-          </p>
-          <p class="cluster">
-            <span class="muted small">Base URL</span> <code>{baseUrl}</code>{' '}
-            <span class="muted">All paths begin with /api/v1.</span>
-          </p>
-        </section>
-        <section>
-          <h2 id="numbers">In the catalogue</h2>
-          <Totals counts={numbers?.counts} />
-        </section>
-      </div>
-
-      <section class="split">
-        <div>
-          <h2 id="key">Get a key</h2>
-          <p>
-            Every call needs an API key. Use keys in back ends only, never in client-side code. Create one per
-            environment, so that you can revoke each on its own: a revoked key fails on the very next request.
-          </p>
-        </div>
-        <KeySteps signInBy={site.signInBy} />
-      </section>
-
-      <section class="split">
-        <div>
-          <h2 id="first-call">Make your first call</h2>
-          <p>
-            Request the catalogue's totals. Each sample is a complete program without dependencies: it reads the key
-            from <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
-          </p>
-          <p>
-            The <a href="/docs">reference</a> has the same samples for every operation.
-          </p>
-        </div>
-        <div>
-          <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
-          {numbers !== undefined && <FirstResponse counts={numbers.counts} />}
-        </div>
-      </section>
-
-      <section>
-        <h2 id="next">Next steps</h2>
-        <ul class="card-grid">
-          {NEXT_STEPS.map(({ title, path, text }) => (
-            <li key={path} class="card">
-              <h3>
-                <a href={path}>{title}</a>
-              </h3>
-              <p class="muted">{text}</p>
-            </li>
-          ))}
-        </ul>
-      </section>
-
-      <section class="split">
-        <div>
-          <h2 id="plans">Plans and limits</h2>
-          <p>
-            Each plan limits requests per minute and per day. Your keys on the same plan share its limits, and every
-            response to a valid key shows how many requests you have left.
-          </p>
-        </div>
-        <Plans plans={numbers?.plans} />
-      </section>
-    </div>
-  );
 }
 
 /** The state of the service, for people who call it. */

@@ -16,7 +16,7 @@ const LINK = '/sign-in/link';
 
 /** Adds the pages of sign-in links, and signs in whoever sends the form. */
 export function addSignInLink(router: PageRouter, parts: SiteParts): void {
-  addLinkPage(router, { path: LINK, opens: "your project's settings", section: 'settings' });
+  addLinkPage(router, { path: LINK, opens: "your project's settings" });
 
   router.post(LINK, async (ctx) => {
     const { token } = readLink(ctx).values;
