@@ -1,7 +1,6 @@
 import { isProviderUp } from '../../../accounts/check-provider.js';
 import type { Config } from '../../../config/settings.js';
 import type { ComponentState, Dependency, Health, Outage } from '../../../platform/telemetry/health.js';
-import { cached } from '../../parts/web/cached.js';
 
 /** A component that the service works with. */
 export interface Component extends Omit<Outage, 'forCallers'> {
@@ -17,9 +16,6 @@ const SETTING_OF: Readonly<Record<Dependency, string>> = {
   redis: 'REDIS_URL',
   announcements: 'REDIS_URL',
 };
-
-/** How long the state of the identity provider is kept, in milliseconds. */
-const PROVIDER_LIFETIME_MS = 10_000;
 
 /**
  * Makes a function that reads the state of every component. It never rejects. The service notices the loss of the database
@@ -57,9 +53,9 @@ function lostSince(reported: ComponentState | undefined): ComponentState {
 
 function providerReader(issuer: string): () => Promise<ComponentState> {
   let known: ComponentState | undefined;
-  return cached(async () => {
+  return async () => {
     const state = (await isProviderUp(issuer)) ? 'up' : 'lost';
     if (known?.state !== state) known = { state, since: Date.now() };
     return known;
-  }, PROVIDER_LIFETIME_MS);
+  };
 }

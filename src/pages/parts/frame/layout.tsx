@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { LayoutProps } from '../context.js';
-import { HeaderSearch } from '../content/search-form.js';
+import { SearchBox } from '../content/search-form.js';
 import { Brand, Document } from './document.js';
 
 const SERVICE = 'Catalog Lookup Service';
@@ -22,7 +22,7 @@ export function Layout({ section, ...document }: LayoutProps): VNode {
       header={
         <>
           <Brand label="Catalog" />
-          <HeaderSearch />
+          <SearchBox isInHeader />
           <nav class="site-nav" aria-label="Site">
             <ul>
               {SECTIONS.map(({ id, path, label }) => (

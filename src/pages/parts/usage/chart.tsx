@@ -1,7 +1,6 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
-import { bucketName, isLabelled, shortBucketName } from './counts.js';
 
 /** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
 const SERIES = [
@@ -132,4 +131,36 @@ export function scaleLines(most: number, mostLines: number): readonly number[] {
 /** Two decimals are less than a pixel. */
 function round(value: number): number {
   return Math.round(value * 100) / 100;
+}
+
+const DAY = new Intl.DateTimeFormat('en-US', { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const WEEKDAY = new Intl.DateTimeFormat('en-US', { weekday: 'short', timeZone: 'UTC' });
+
+/** Every so many hours have their time below the axis. */
+const HOURS_PER_LABEL = 6;
+
+/** @returns a name for an hour or a day of UTC: `Nov 23, 14:00` or `Nov 23` @param start - when it begins */
+export function bucketName(start: string, range: UsageRange): string {
+  const day = DAY.format(new Date(start));
+  return range === '24h' ? `${day}, ${timeOf(start)}` : day;
+}
+
+/** @returns a name for below an axis: a time or the day that begins, a weekday, or a day */
+function shortBucketName(start: string, range: UsageRange): string {
+  if (range === '24h' && hourOf(start) !== 0) return timeOf(start);
+  return (range === '7d' ? WEEKDAY : DAY).format(new Date(start));
+}
+
+/** Whether an hour or a day has its name below the axis: all would overlap on a narrow screen. */
+function isLabelled(start: string, range: UsageRange): boolean {
+  if (range === '24h') return hourOf(start) % HOURS_PER_LABEL === 0;
+  return range === '7d' || new Date(start).getUTCDay() === 1;
+}
+
+function hourOf(start: string): number {
+  return Number(start.slice(11, 13));
+}
+
+function timeOf(start: string): string {
+  return start.slice(11, 16);
 }

@@ -3,8 +3,7 @@ import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
 import { Table } from '../content/table.js';
-import { UsageCharts, type ChartsProps } from './chart.js';
-import { bucketName, successRate, sumOf, total } from './counts.js';
+import { bucketName, UsageCharts, type ChartsProps } from './chart.js';
 import { Stats } from '../content/components.js';
 
 /** The columns of {@link countCells}. */
@@ -53,4 +52,22 @@ export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
       </details>
     </>
   );
+}
+
+/** @returns the number of all requests */
+export function total({ served, refused, failed }: UsageCounts): number {
+  return served + refused + failed;
+}
+
+/** @returns the sum of several rows */
+export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
+  const sum = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
+  return { served: sum('served'), refused: sum('refused'), failed: sum('failed') };
+}
+
+/** @returns the part of requests that were served, such as `99.9%`: 100% only when all were. A dash for no requests */
+export function successRate(counts: UsageCounts): string {
+  const all = total(counts);
+  if (all === 0) return '–';
+  return counts.served === all ? '100%' : `${(Math.floor((counts.served / all) * 1000) / 10).toFixed(1)}%`;
 }

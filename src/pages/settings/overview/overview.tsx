@@ -12,11 +12,11 @@ import { Operator, RelativeTime, UserText } from '../../parts/content/values.js'
 import { EventTable } from '../../parts/events.js';
 import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
-import { successRate, total } from '../../parts/usage/counts.js';
 import { Quotas, readPlanStates } from '../usage/quotas.js';
 import { FirstSteps } from './first-call.js';
 import { keyWarnings, quotaWarnings, usageWarnings, Warnings } from './warnings.js';
 import { Facts, Stats } from '../../parts/content/components.js';
+import { successRate, total } from '../../parts/usage/over-time.js';
 
 const SHOWN_EVENTS = 5;
 

@@ -15,8 +15,7 @@ import { KeyFilter, readKeyChoice } from '../key-filter.js';
 import { KeyName } from '../../parts/keys/key-name.js';
 import { Pager, readListPage } from '../../parts/forms/list-page.js';
 import { settingsPage } from '../settings-page.js';
-import { successRate, sumOf, total } from '../../parts/usage/counts.js';
-import { COUNT_COLUMNS, countCells, UsageOverTime } from '../../parts/usage/over-time.js';
+import { COUNT_COLUMNS, countCells, successRate, sumOf, total, UsageOverTime } from '../../parts/usage/over-time.js';
 import { Quotas, readPlanStates } from './quotas.js';
 import { Stats } from '../../parts/content/components.js';
 
