@@ -288,6 +288,10 @@ CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 begin
+  -- Servers apply a revocation once it is committed, so no crash may undo the commit. Any role may turn this off.
+  if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   insert into public.caller_changes default values on conflict do nothing;
   if not found then
     return null;

@@ -100,6 +100,10 @@ create unlogged table public.caller_changes (
 create function public.announce_callers_changed() returns trigger language plpgsql
 security definer set search_path = pg_catalog, pg_temp as $$
 begin
+  -- Servers apply a revocation once it is committed, so no crash may undo the commit. Any role may turn this off.
+  if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
   insert into public.caller_changes default values on conflict do nothing;
   if not found then
     return null;

@@ -129,6 +129,26 @@ describe('a role of the database', () => {
   });
 });
 
+describe('a session that does not wait for the disk', () => {
+  const world = testWorld();
+
+  it('a change of what a key may do waits for the disk, so that no crash undoes a revocation', async () => {
+    const { prefix } = await world.newKey({ planId: 'free' });
+    const session = await connect(world, 'set synchronous_commit = off');
+    for (const [sql, expected] of [
+      [`update api_keys set last_used_at = now() where prefix = '${prefix}'`, 'off'],
+      [`update api_keys set revoked_at = now() where prefix = '${prefix}'`, 'on'],
+      ['update developers set suspended_at = now()', 'on'],
+      ["update plans set requests_per_minute = 1 where id = 'free'", 'on'],
+    ]) {
+      await session.query(`begin; ${sql}`);
+      const { rows } = await session.query<{ synchronous_commit: string }>('show synchronous_commit');
+      assert.equal(rows[0]?.synchronous_commit, expected, sql);
+      await session.query('commit');
+    }
+  });
+});
+
 describe('a session that skips triggers, as the workers of logical replication do', () => {
   const world = testWorld();
   let session: pg.Client;
