@@ -28,6 +28,9 @@ begin
     end if;
   end loop;
 
+  -- A database may have taken it from everybody.
+  grant usage on schema public to catalog_server, catalog_writer;
+
   -- Servers. They cannot give themselves another plan, reinstate a developer, or change events.
   grant select on public.plans, public.developers, public.api_keys, public.events, public.titles, public.catalog_counts,
     public.catalog_feed, public.caller_changes, public.migrations to catalog_server;

@@ -11,22 +11,22 @@ const DECOYS = `do $$ declare name text; begin
     execute format('create table if not exists other.%I (decoy integer)', name);
   end loop; end $$`;
 
-describe('the search path', () => {
+describe('a database with its own search path and rights', () => {
   const world = testWorld();
 
   before(() => addTitles(world.db, 1));
 
   /** Ways in which an operator sets a search path that does not lead to the service's tables first. */
   const PATHS: readonly { readonly what: string; readonly set: string; readonly options?: string }[] = [
-    { what: 'the default, with a schema of the name of the role', set: 'alter schema other rename to catalog' },
-    { what: 'of the database, without public', set: 'alter database %I set search_path = other' },
-    { what: 'of the database, empty', set: "alter database %I set search_path = ''" },
+    { what: 'by default, beside a schema of the name of the role', set: 'alter schema other rename to catalog' },
+    { what: 'of the database without public', set: 'alter database %I set search_path = other' },
+    { what: 'of the database that is empty', set: "alter database %I set search_path = ''" },
     { what: 'of the role', set: 'alter role catalog in database %I set search_path = other, pg_catalog, public' },
     { what: 'of the session', set: '', options: '-c search_path=other' },
   ];
 
   for (const { what, set, options } of PATHS) {
-    it(`${what}: servers and commands find their tables`, async () => {
+    it(`servers and commands find their tables with a search path ${what}`, async () => {
       const name = new URL(world.url).pathname.slice(1);
       await world.db.raw(`create schema other; ${DECOYS}; ${set.replace('%I', name)}`);
       const url = new URL(world.url);
@@ -67,6 +67,25 @@ describe('the search path', () => {
       await db.destroy();
     } finally {
       await empty.drop();
+    }
+  });
+
+  it('a role without rights gets advice about rights, not about migrations, and membership in catalog_server suffices', async () => {
+    const { db } = world;
+    await db.raw("create role no_member login password 'secret'; revoke all on schema public from public");
+    const url = Object.assign(new URL(world.url), { username: 'no_member', password: 'secret' }).href;
+    const list = async (): Promise<unknown[]> => {
+      const { code, stderr } = await runCommand(['keys', 'list'], { DATABASE_URL: url });
+      return [code, /The role in DATABASE_URL may not use .+member of catalog_server/.test(stderr)];
+    };
+    try {
+      assert.deepEqual(await list(), [1, true]);
+      await db.raw('grant usage on schema public to no_member');
+      assert.deepEqual(await list(), [1, true]);
+      await db.raw('revoke usage on schema public from no_member; grant catalog_server to no_member');
+      assert.deepEqual(await list(), [0, false]);
+    } finally {
+      await db.raw('drop role no_member');
     }
   });
 });

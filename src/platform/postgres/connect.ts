@@ -4,6 +4,7 @@ import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { withTimeout } from '../async/with-timeout.js';
 import { openConnection, type Connection, type DatabaseAddress } from './connection.js';
 import { openDatabase, poolOf } from './database.js';
+import { INSUFFICIENT_PRIVILEGE, sentMessage, sqlState } from './errors.js';
 import { DatabaseNotWritable, Fence } from './fence.js';
 import { migrate, pendingMigrations } from './migrations.js';
 import type { PoolOptions } from './pool.js';
@@ -159,7 +160,15 @@ function migrateUnbounded(options: Options, address: DatabaseAddress): Promise<r
 
 /** Looks for missing migrations on a connection of its own, which has the bounds of a start. */
 async function requireMigrated(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
-  const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations);
+  const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations).catch(
+    (error: unknown) => {
+      if (sqlState(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+      throw new OperatorError(`The role in DATABASE_URL may not use the service's tables: ${sentMessage(error)}.`, {
+        advice: 'Make it a member of catalog_server, or connect as the owner of the tables.',
+        cause: error,
+      });
+    },
+  );
   if (pending.length > 0) {
     throw new OperatorError(`The database named by DATABASE_URL lacks the migrations ${pending.join(', ')}.`, {
       advice: 'Run "catalog migrate" to apply them.',

@@ -111,7 +111,11 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
  */
 export async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
-  const applied = (await db.schema.hasTable('migrations')) ? await db('migrations').pluck<string[]>('name') : [];
+  // Knex does not see a table without a right to it; reading that one fails with the reason.
+  const { rows } = await db.raw<{ rows: [{ exists: boolean }] }>(
+    "select to_regclass('public.migrations') is not null as exists",
+  );
+  const applied = rows[0].exists ? await db('migrations').pluck<string[]>('name') : [];
   if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
     throw new OperatorError('An unreleased version made this database, and no release can migrate it.', {
       advice:
