@@ -28,7 +28,7 @@ export async function openApplication(
   const reports = { ...common, db, failedReports: parts.failedReports, beginChange };
   const authentication = { ...common, admit, failedAttempts: parts.failedKeys, lastUsed: records.lastUsed };
   const hasPages = site !== undefined;
-  const forPages = { config, log, packageRoot, contract: contract.json, health, isStopping, limiter, redis };
+  const forPages = { config, log, packageRoot, contract: contract.json, health, limiter, redis };
   return createApp({
     record: { log, metrics, usage: records.usage },
     closer,

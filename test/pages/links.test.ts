@@ -148,20 +148,14 @@ describe('the files and the links of the pages', () => {
     assert.equal(bytes.readUInt32LE(14), bytes.length - 22);
   });
 
-  it('each guide is listed for its readers, and links to the guides before and after it', async () => {
+  it('each guide is listed for its readers', async () => {
     for (const [reader, path, guides] of [
       [visitor, '/docs/guides', Object.keys(GUIDES)],
       [operator, '/guides', Object.keys(OPERATOR_GUIDES)],
     ] as const) {
       const list = await reader.get(path);
-      for (const [place, name] of guides.entries()) {
+      for (const name of guides) {
         assert.ok(list.text.includes(`<a href="${path}/${name}">${await readTitle(name)}</a>`), name);
-        const { text } = await reader.get(`${path}/${name}`);
-        const neighbours = Array.from(text.matchAll(/href="[\w/-]+\/([\w-]+)" rel="\w+"/g), ([, guide]) => guide);
-        assert.deepEqual(
-          neighbours,
-          [guides[place - 1], guides[place + 1]].filter((guide) => guide !== undefined),
-        );
       }
     }
   });

@@ -58,7 +58,6 @@ export async function serveWithoutDatabase(
         db,
         health,
         requestTimeoutMs,
-        isStopping: () => false,
         limiter: new MemoryLimiter(),
         trustedProxies: 0,
         contract,

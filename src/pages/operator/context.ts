@@ -4,10 +4,9 @@ import type { EndChange } from '../../admission/invalidate-callers.js';
 import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
 import type { Build } from '../../platform/process/package-root.js';
-import type { RedisLink } from '../../platform/redis/link.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { StaticFiles } from '../parts/context.js';
-import type { Guide } from '../parts/guides/guide-files.js';
+import type { Guide } from '../parts/guides/guide-pages.js';
 
 /** The parts that the operator pages are made from. */
 export interface OperatorParts {
@@ -17,8 +16,6 @@ export interface OperatorParts {
   readonly guides: readonly Guide[];
   /** The primary, by a pool of these pages' own: no query of an operator takes a connection from a request. */
   readonly db: Knex;
-  /** Undefined for a service without one. */
-  readonly redis: RedisLink | undefined;
   /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
   readonly beginChange: () => EndChange;
   /** Which components are up. */

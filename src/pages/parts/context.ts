@@ -13,7 +13,6 @@ import type { Representation } from '../../http/response/representation.js';
 /** The parts that the pages for people are made from. */
 export interface SiteParts extends ReportParts, DeadlineParts {
   readonly health: Health;
-  readonly isStopping: () => boolean;
   /** Reads what is left of a developer's limits. */
   readonly limiter: QuotaReader;
   /** How many proxies stand in front of the service. */

@@ -1,5 +1,5 @@
 import type { SiteOptions, SiteParts } from '../parts/context.js';
-import type { Guide } from '../parts/guides/guide-files.js';
+import type { Guide } from '../parts/guides/guide-pages.js';
 import type { Contract } from './reference/contract.js';
 
 /** The parts that the public pages are made from. */

@@ -233,7 +233,6 @@ function enableTrying(form) {
   const status = form.querySelector('[data-try-status]');
   const answer = form.querySelector('[data-try-answer]');
   let call;
-  for (const input of all('[data-parameter="since"]', form)) input.value = String(Math.floor(Date.now() / 1000) - 3600);
   key.addEventListener('input', () => {
     // A whole header field may have been pasted.
     key.value = key.value.replace(/^\s*(?:Authorization:\s*)?Bearer\s+/i, '');

@@ -79,7 +79,6 @@ function openOperatorPages(
       files,
       guides,
       db,
-      redis: admission.redis,
       beginChange: admission.beginChange,
       failedAddresses,
       health,

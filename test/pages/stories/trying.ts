@@ -53,13 +53,9 @@ export function tryingStories(stage: Stage): void {
     });
   }
 
-  it('a call from the reference is sent only with a key and with parameters that fit the contract', async () => {
-    const isInvalid = (field: string): Promise<number> => page.locator(`${form} ${field}:invalid`).count();
+  it('a call from the reference is sent only with a key', async () => {
     await page.locator(`${form} button[type=submit]`).click();
-    assert.equal(await isInvalid('[data-key]'), 1);
-    await page.locator(`${form} [data-parameter=title_id]`).fill('a/../b');
-    await send(stage.service.key);
-    assert.deepEqual([await isInvalid('[data-key]'), await isInvalid('[data-parameter=title_id]')], [0, 1]);
+    assert.equal(await page.locator(`${form} [data-key]:invalid`).count(), 1);
     assert.equal((await page.locator(form).getByRole('status').innerText()).trim(), '', 'nothing was sent');
     watched.assertNoFault();
   });

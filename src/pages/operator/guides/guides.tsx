@@ -1,7 +1,6 @@
 import type { PageRouter } from '../../parts/context.js';
 import { Tabs } from '../../parts/frame/signed-in-page.js';
-import { readGuideFiles, type Guide } from '../../parts/guides/guide-files.js';
-import { addGuidePages } from '../../parts/guides/guide-pages.js';
+import { addGuidePages, readGuideFiles, type Guide } from '../../parts/guides/guide-pages.js';
 import type { OperatorParts } from '../context.js';
 import { operatorFrame, TABS } from '../layout.js';
 

@@ -1,4 +1,4 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { toRfc3339 } from '../../../platform/time/micros.js';
 import { Badge, Facts, Notice } from '../../parts/content/components.js';
@@ -9,30 +9,21 @@ import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
-import { openPublishedFolder } from '../../../copies/published.js';
-import {
-  readDatabaseFacts,
-  readNewestCopy,
-  readRedisVersion,
-  readTraffic,
-  type DatabaseFacts,
-  type NewestCopy,
-} from './facts.js';
+import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
+import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
+
+/** Half of the feed's window, as in the alert, in milliseconds. */
+const OLD_COPY_AFTER_MS = 15 * 86_400_000;
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
-export function addStatus(router: PageRouter, parts: OperatorParts): void {
-  const { config, db, redis, health, build, nodeVersion } = parts;
+export function addStatus(router: PageRouter, { config, db, health, build, nodeVersion }: OperatorParts): void {
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
   router.get('/', async (ctx) => {
-    const [traffic, facts, redisVersion, copy] = await Promise.all([
-      readTraffic(db),
-      readDatabaseFacts(db),
-      readRedisVersion(redis),
-      copies && readNewestCopy(copies),
-    ]);
+    const facts = await readDatabaseFacts(db);
     const components = await readComponents(facts !== undefined);
+    const newestCopy = copies && (await showNewestCopy(copies));
     const { feedStart = 0n, newest = 0n } = facts?.feed ?? {};
     operatorPage(
       ctx,
@@ -42,14 +33,14 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
         <Components components={components} />
         <section>
           <h2 id="traffic">Last 24 hours</h2>
-          {traffic === undefined ? (
+          {facts === undefined ? (
             <p>
-              <Unknown subject="PostgreSQL" />
+              <Unknown />
             </p>
           ) : (
             <>
-              <Outcomes counts={sumOf(traffic)} />
-              <UsageOverTime range="24h" buckets={traffic} />
+              <Outcomes counts={sumOf(facts.traffic)} />
+              <UsageOverTime range="24h" buckets={facts.traffic} />
             </>
           )}
           <p class="muted small">
@@ -61,13 +52,13 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
           <h2 id="feed">Feed</h2>
           {facts === undefined ? (
             <p>
-              <Unknown subject="PostgreSQL" />
+              <Unknown />
             </p>
           ) : (
             <Facts
               facts={{
                 'Newest entry': newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
-                'Newest copy': copy !== undefined && <NewestCopyAge {...copy} />,
+                'Newest copy': newestCopy,
                 // Unless the feed was restarted, it starts with the first entry.
                 'Feed start': feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
                 Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
@@ -81,9 +72,8 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
             facts={{
               Service: [build.version, build.commit && `, commit ${build.commit}`],
               'Node.js': nodeVersion,
-              PostgreSQL: facts?.version ?? <Unknown subject="PostgreSQL" />,
-              Redis: config.redisUrl !== undefined && (redisVersion ?? <Unknown subject="Redis" />),
-              Migrations: facts ? <Migrations {...facts.migrations} /> : <Unknown subject="PostgreSQL" />,
+              PostgreSQL: facts?.version ?? <Unknown />,
+              Migrations: facts ? <Migrations {...facts.migrations} /> : <Unknown />,
             }}
           />
         </section>
@@ -92,9 +82,8 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
   });
 }
 
-/** @param subject - what would know it */
-function Unknown({ subject }: { readonly subject: string }): VNode {
-  return <span class="muted">Unknown: {subject} does not answer</span>;
+function Unknown(): VNode {
+  return <span class="muted">Unknown: PostgreSQL does not answer</span>;
 }
 
 interface SummaryProps {
@@ -104,7 +93,7 @@ interface SummaryProps {
 
 /** What needs attention, first of all. */
 function Summary({ components, facts }: SummaryProps): VNode {
-  const lost = components.filter(({ current }) => current?.state === 'lost').map(({ name }) => name);
+  const lost = components.filter(({ current }) => current.state === 'lost').map(({ name }) => name);
   const pending = facts?.migrations.pending.length ?? 0;
   if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
   return (
@@ -121,7 +110,6 @@ function Summary({ components, facts }: SummaryProps): VNode {
 }
 
 function Components({ components }: { readonly components: readonly Component[] }): VNode {
-  const unused = components.filter(({ current }) => current === undefined);
   return (
     <section>
       <h2 id="components">Components</h2>
@@ -129,8 +117,7 @@ function Components({ components }: { readonly components: readonly Component[] 
         caption="Components"
         hasCards
         columns={['Component', 'State', 'Since', 'What to do']}
-        rows={components.flatMap(({ name, current, consequence, advice, guide }) => {
-          if (current === undefined) return [];
+        rows={components.map(({ name, current, consequence, advice, guide }) => {
           const isUp = current.state === 'up';
           const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
           const whatToDo = (
@@ -138,34 +125,29 @@ function Components({ components }: { readonly components: readonly Component[] 
               {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
             </span>
           );
-          return [[name, state, <RelativeTime at={toTime(current.since)} />, isUp ? 'Nothing' : whatToDo]];
+          return [
+            name,
+            state,
+            <RelativeTime at={new Date(current.since).toISOString()} />,
+            isUp ? 'Nothing' : whatToDo,
+          ];
         })}
       />
-      {unused.length > 0 && (
-        <p class="muted small">
-          Not configured:{' '}
-          {unused.map(({ name, setting }, index) => (
-            <>
-              {index > 0 && ', '}
-              {name} (<code>{setting}</code>)
-            </>
-          ))}
-          .
-        </p>
-      )}
     </section>
   );
 }
 
 /** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */
-function NewestCopyAge(copy: NewestCopy): VNode {
-  if (copy.kind === 'unreadable') return <Badge tone="danger">Unreadable</Badge>;
-  if (copy.kind === 'none') return <>None in COPIES_DIR yet</>;
-  return (
-    <>
-      <BothTimes at={toTime(copy.createdAt)} /> {copy.isOld && <Badge tone="danger">Too old</Badge>}
-    </>
-  );
+async function showNewestCopy(copies: PublishedFolder): Promise<ComponentChildren> {
+  try {
+    const published = await copies.read();
+    if (published === undefined) return 'None in COPIES_DIR yet';
+    const { created_at: createdAt } = published.newest;
+    const isOld = Date.now() - Date.parse(createdAt) > OLD_COPY_AFTER_MS;
+    return [<BothTimes at={createdAt} />, ' ', isOld && <Badge tone="danger">Too old</Badge>];
+  } catch {
+    return <Badge tone="danger">Unreadable</Badge>;
+  }
 }
 
 function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
@@ -175,9 +157,4 @@ function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
       {pending.length === 0 ? 'None is pending.' : `Pending: ${pending.join(', ')}.`}
     </>
   );
-}
-
-/** @param at - in milliseconds since 1970 @returns the same in RFC 3339 and UTC */
-function toTime(at: number): string {
-  return new Date(at).toISOString();
 }

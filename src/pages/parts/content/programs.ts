@@ -1,8 +1,5 @@
 import type { Language } from './highlight.js';
 
-/** Stands in a target for a moment an hour ago, in seconds. Each language writes it in its own way. */
-export const AN_HOUR_AGO = '{an-hour-ago}';
-
 /** A call of the API as a whole program, to copy and run. `KEY` in the environment holds the key. */
 export interface Program {
   readonly label: string;
@@ -12,39 +9,24 @@ export interface Program {
   readonly code: string;
 }
 
-/** The URL of a call, around the moment that the program inserts if it has one. */
-interface Url {
-  readonly start: string;
-  readonly isTimed: boolean;
-}
-
-interface Sample extends Omit<Program, 'code'> {
-  /** Begins a comment. */
-  readonly comment: string;
-  readonly write: (url: Url, note: string) => string;
-}
-
-/** Each prints the response. An error goes to standard error, with a failing exit code. They need no package. */
-const SAMPLES: readonly Sample[] = [
+/**
+ * Writes a call in each language. Each program prints the response. An error goes to standard error, with a failing exit code.
+ * They need no package.
+ */
+export const programsOf = (url: string): readonly Program[] => [
   {
     label: 'curl',
     language: 'sh',
     caption: 'Run in a shell',
-    comment: '#',
-    write: ({ start, isTimed }, note) => `${note}${
-      isTimed ? 'since=$(($(date +%s) - 3600))\n' : ''
-    }curl --fail-with-body \\
+    code: `curl --fail-with-body \\
   -H "Authorization: Bearer $KEY" \\
-  ${isTimed ? `"${start}$since"` : start}`,
+  "${url}"`,
   },
   {
     label: 'JavaScript',
     language: 'js',
     caption: 'Run with node call.mjs',
-    comment: '//',
-    write: ({ start, isTimed }, note) => `${note}${
-      isTimed ? 'const since = Math.floor(Date.now() / 1000) - 3600;\n' : ''
-    }const response = await fetch(${isTimed ? `\`${start}\${since}\`` : `'${start}'`}, {
+    code: `const response = await fetch('${url}', {
   headers: { Authorization: \`Bearer \${process.env.KEY ?? ''}\` },
 });
 const body = await response.json();
@@ -58,15 +40,14 @@ console.log(body);`,
     label: 'Python',
     language: 'python',
     caption: 'Run with python3 call.py',
-    comment: '#',
-    write: ({ start, isTimed }, note) => `${note}import json
+    code: `import json
 import os
 import sys
-${isTimed ? 'import time\n' : ''}from urllib.error import HTTPError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-${isTimed ? 'since = int(time.time()) - 3600\n' : ''}request = Request(
-    ${isTimed ? `f"${start}{since}"` : `"${start}"`},
+request = Request(
+    "${url}",
     headers={"Authorization": f"Bearer {os.environ.get('KEY', '')}"},
 )
 try:
@@ -79,8 +60,7 @@ except HTTPError as error:
     label: 'Go',
     language: 'go',
     caption: 'Run with go run call.go',
-    comment: '//',
-    write: ({ start, isTimed }, note) => `${note}package main
+    code: `package main
 
 import (
 	"encoding/json"
@@ -88,12 +68,11 @@ import (
 	"io"
 	"log"
 	"net/http"
-	"os"${isTimed ? '\n\t"time"' : ''}
+	"os"
 )
 
 func main() {
-	${isTimed ? `url := fmt.Sprint("${start}", time.Now().Add(-time.Hour).Unix())` : `url := "${start}"`}
-	request, err := http.NewRequest("GET", url, nil)
+	request, err := http.NewRequest("GET", "${url}", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -118,14 +97,12 @@ func main() {
     label: 'PHP',
     language: 'php',
     caption: 'Run with php call.php',
-    comment: '//',
-    write: ({ start, isTimed }, note) => `<?php
-${note}$context = stream_context_create(['http' => [
+    code: `<?php
+$context = stream_context_create(['http' => [
     'header' => 'Authorization: Bearer ' . getenv('KEY'),
     'ignore_errors' => true,
 ]]);
-$url = '${start}'${isTimed ? ' . (time() - 3600)' : ''};
-$response = fopen($url, 'r', false, $context);
+$response = fopen('${url}', 'r', false, $context);
 if ($response === false) {
     exit(1);
 }
@@ -141,16 +118,14 @@ print_r($body);`,
     label: 'Java',
     language: 'java',
     caption: 'Run with java Call.java',
-    comment: '//',
-    write: ({ start, isTimed }, note) => `${note}import java.net.URI;
+    code: `import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
-${isTimed ? 'import java.time.Instant;\n' : ''}
+
 public class Call {
     public static void main(String[] args) throws Exception {
-        ${isTimed ? 'var since = Instant.now().minusSeconds(3600).getEpochSecond();\n        ' : ''}var url = "${start}"${isTimed ? ' + since' : ''};
-        var request = HttpRequest.newBuilder(URI.create(url))
+        var request = HttpRequest.newBuilder(URI.create("${url}"))
             .header("Authorization", "Bearer " + System.getenv().getOrDefault("KEY", ""))
             .build();
         var client = HttpClient.newHttpClient();
@@ -164,19 +139,3 @@ public class Call {
 }`,
   },
 ];
-
-/**
- * Writes a call in each language.
- *
- * @param baseUrl - the public URL of the service, an origin
- * @param target - path and query; may end in {@link AN_HOUR_AGO}
- * @param keyPrefix - names the key that `KEY` should hold
- */
-export function programsOf(baseUrl: string, target: string, keyPrefix?: string): readonly Program[] {
-  const isTimed = target.endsWith(AN_HOUR_AGO);
-  const url = { start: baseUrl + target.replace(AN_HOUR_AGO, ''), isTimed };
-  return SAMPLES.map(({ comment, write, ...sample }) => {
-    const note = keyPrefix === undefined ? '' : `${comment} KEY holds your key ${keyPrefix}_…\n`;
-    return { ...sample, code: write(url, note) };
-  });
-}

@@ -10,9 +10,9 @@ interface SampleTabsProps {
   readonly name: string;
   /** The public URL of the service, an origin. */
   readonly baseUrl: string;
-  /** Path and query; may end in `AN_HOUR_AGO`. */
+  /** Path and query. */
   readonly target: string;
-  /** The prefix of the key to use. The program then has a comment that names it. */
+  /** The prefix of the key to use. */
   readonly keyPrefix?: string | undefined;
 }
 
@@ -22,28 +22,34 @@ interface SampleTabsProps {
  * @example <SampleTabs name="first-call" baseUrl={site.publicUrl()} target="/api/v1/stats" />
  */
 export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps): VNode {
-  const programs = programsOf(baseUrl, target, keyPrefix);
   return (
-    <fieldset class="tabs" data-remember="language">
-      <legend class="visually-hidden">Language</legend>
-      {programs.map(({ label, language, caption, code }, index) => (
-        <>
-          <input
-            class="visually-hidden"
-            type="radio"
-            name={name}
-            value={label}
-            id={`${name}-${index}`}
-            checked={index === 0}
-            autocomplete="off"
-          />
-          <label for={`${name}-${index}`}>{label}</label>
-          <div class="tab-panel">
-            <CodeBlock label={caption} code={code} language={language} />
-          </div>
-        </>
-      ))}
-    </fieldset>
+    <>
+      <fieldset class="tabs" data-remember="language">
+        <legend class="visually-hidden">Language</legend>
+        {programsOf(baseUrl + target).map(({ label, language, caption, code }, index) => (
+          <>
+            <input
+              class="visually-hidden"
+              type="radio"
+              name={name}
+              value={label}
+              id={`${name}-${index}`}
+              checked={index === 0}
+              autocomplete="off"
+            />
+            <label for={`${name}-${index}`}>{label}</label>
+            <div class="tab-panel">
+              <CodeBlock label={caption} code={code} language={language} />
+            </div>
+          </>
+        ))}
+      </fieldset>
+      {keyPrefix !== undefined && (
+        <p>
+          <code>KEY</code> holds your key <code>{keyPrefix}_…</code>
+        </p>
+      )}
+    </>
   );
 }
 
@@ -52,7 +58,7 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
  * samples would block the process. Between languages, other requests get their turn.
  */
 export const prepareSamples = cached(async () => {
-  for (const { code, language } of programsOf('https://catalog.example.com', '/api/v1/stats')) {
+  for (const { code, language } of programsOf('https://catalog.example.com/api/v1/stats')) {
     await setImmediate();
     highlight(code, language);
   }

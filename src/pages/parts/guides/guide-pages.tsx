@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { VNode } from 'preact';
 import type { PageDescription, PageFrame, PageRouter } from '../context.js';
 import { errorId } from '../content/heading.js';
@@ -5,7 +6,36 @@ import { renderMarkdown } from '../content/markdown.js';
 import { publicPage } from '../frame/page.js';
 import { WithSidebar } from '../frame/with-sidebar.js';
 import { cached } from '../web/cached.js';
-import type { Guide } from './guide-files.js';
+
+/** A guide with its text. */
+export interface Guide {
+  /** The name of its file, without `.md`; also the end of its address. */
+  readonly name: string;
+  /** The first heading of its text. */
+  readonly title: string;
+  /** One sentence, for lists and search engines. */
+  readonly description: string;
+  /** CommonMark, without the title. */
+  readonly text: string;
+}
+
+/**
+ * Reads guides.
+ *
+ * @param folder - of their Markdown
+ * @param descriptions - of each guide by its name, in reading order
+ */
+export function readGuideFiles(
+  folder: string,
+  descriptions: Readonly<Record<string, string>>,
+): Promise<readonly Guide[]> {
+  const guides = Object.entries(descriptions).map(async ([name, description]) => {
+    const text = await readFile(`${folder}/${name}.md`, 'utf8');
+    const end = text.indexOf('\n');
+    return { name, description, title: text.slice('# '.length, end), text: text.slice(end + 1) };
+  });
+  return Promise.all(guides);
+}
 
 /** Guides for the same readers, and how their pages show them. */
 export interface GuideShelf {
@@ -89,31 +119,8 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
             <a href={markdownPath(guide)}>View as Markdown</a>
           </p>
         )}
-        <Neighbours guide={guide} shelf={shelf} />
       </WithSidebar>
     </>
-  );
-}
-
-/** Links to the guides before and after one. */
-function Neighbours({ guide, shelf: { guides, path } }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
-  const place = guides.indexOf(guide);
-  const neighbours = [
-    { label: 'Previous', rel: 'prev', other: guides[place - 1] },
-    { label: 'Next', rel: 'next', other: guides[place + 1] },
-  ];
-  return (
-    <nav class="neighbours" aria-label="Previous and next guide">
-      {neighbours.map(
-        ({ label, rel, other }) =>
-          other && (
-            <a key={rel} href={`${path}/${other.name}`} rel={rel}>
-              <span>{label}</span>
-              {other.title}
-            </a>
-          ),
-      )}
-    </nav>
   );
 }
 

@@ -2,8 +2,13 @@ import type { PageRouter } from '../../parts/context.js';
 import type { PublicOptions, PublicParts } from '../context.js';
 import { cached } from '../../parts/web/cached.js';
 import { Representation } from '../../../http/response/representation.js';
-import { addGuidePages, addressOnPage, type GuideShelf } from '../../parts/guides/guide-pages.js';
-import { readGuideFiles, type Guide } from '../../parts/guides/guide-files.js';
+import {
+  addGuidePages,
+  addressOnPage,
+  readGuideFiles,
+  type Guide,
+  type GuideShelf,
+} from '../../parts/guides/guide-pages.js';
 import { SearchBox } from '../../parts/content/search-form.js';
 
 /** Where the guides are. */

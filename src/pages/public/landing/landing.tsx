@@ -6,44 +6,25 @@ import { cached } from '../../parts/web/cached.js';
 import { Badge, Button, Notice, type Tone } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
+import { GUIDES_PATH } from '../guides/guides.js';
 import { keyAddress, KeySteps } from './get-a-key.js';
-import { FirstResponse, Plans, Totals } from './numbers.js';
+import { Plans, Totals } from './numbers.js';
 import type { Health } from '../../../platform/telemetry/health.js';
 
 /** How long the page shows the same numbers and the same status, in milliseconds. */
 const LIFETIME_MS = 1_000;
 
-const NEXT_STEPS = [
-  {
-    title: 'Generate an SDK',
-    path: '/docs/guides/generate-an-sdk',
-    text: 'Turn the contract into a typed client for TypeScript, Python, Go and other languages.',
-  },
-  {
-    title: 'Keep a mirror',
-    path: '/docs/guides/mirroring',
-    text: 'Copy the catalogue once, then follow its changes without missing one.',
-  },
-  {
-    title: 'Stay within your limits',
-    path: '/docs/guides/calling-the-api#stay-within-your-limits',
-    text: 'Read what is left of your quotas from every response, and wait when they are used up.',
-  },
-  {
-    title: 'Handle errors',
-    path: '/docs/guides/calling-the-api#errors',
-    text: 'Every error has a stable code. See what each one means and what to do.',
-  },
-];
+/** Guides that the page leads to: how to call the API, to generate a client, and to keep a mirror. */
+const FIRST_GUIDES = 3;
 
 /** Adds the landing page, `/`. While the database is down, notices replace the numbers. */
-export function addLandingPage(router: PageRouter, { db, health, isStopping, site }: PublicParts): void {
+export function addLandingPage(router: PageRouter, { db, health, site }: PublicParts): void {
   const landing = cached(async () => {
     const numbers = await Promise.all([readCatalogCounts(db), listPlans(db)]).then(
       ([counts, plans]) => ({ counts, plans }),
       () => undefined,
     );
-    const status = statusForCallers(health, isStopping());
+    const status = statusForCallers(health);
     const baseUrl = site.publicUrl();
     const description =
       'A read-only HTTP catalogue of movies, series, people and curated collections, with a feed of changes.';
@@ -105,21 +86,18 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
               The <a href="/docs">reference</a> has the same samples for every operation.
             </p>
           </div>
-          <div>
-            <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
-            {numbers !== undefined && <FirstResponse counts={numbers.counts} />}
-          </div>
+          <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
         </section>
 
         <section>
           <h2 id="next">Next steps</h2>
           <ul class="card-grid">
-            {NEXT_STEPS.map(({ title, path, text }) => (
-              <li key={path} class="card">
+            {site.guides.slice(0, FIRST_GUIDES).map(({ name, title, description }) => (
+              <li key={name} class="card">
                 <h3>
-                  <a href={path}>{title}</a>
+                  <a href={`${GUIDES_PATH}/${name}`}>{title}</a>
                 </h3>
-                <p class="muted">{text}</p>
+                <p class="muted">{description}</p>
               </li>
             ))}
           </ul>
@@ -141,20 +119,17 @@ export function addLandingPage(router: PageRouter, { db, health, isStopping, sit
   router.get('/', async (ctx) => (await landing()).send(ctx, 'no-cache'));
 }
 
-/** The state of the service, for people who call it. */
+/** The state of the service, for people who call it: what works and what does not, a sentence or two for each fault. */
 interface ServiceStatus {
   readonly tone: Tone;
   readonly summary: string;
-  /** What works and what does not, a sentence or two for each fault. */
   readonly details: readonly string[];
 }
 
-const RESTARTING = 'This server is about to restart. If a call fails, try again in a few seconds.';
-
 /** Shows people who call the service what `/readyz` reports to operators. */
-function statusForCallers({ lost, outages }: Health, isStopping: boolean): ServiceStatus {
-  const details = new Set([...(isStopping ? [RESTARTING] : []), ...lost.map((each) => outages[each].forCallers)]);
-  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details: [...details] };
-  if (details.size > 0) return { tone: 'warning', summary: 'Degraded', details: [...details] };
-  return { tone: 'ok', summary: 'All systems operational', details: [] };
+function statusForCallers({ lost, outages }: Health): ServiceStatus {
+  const details = [...new Set(lost.map((each) => outages[each].forCallers))];
+  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details };
+  if (details.length > 0) return { tone: 'warning', summary: 'Degraded', details };
+  return { tone: 'ok', summary: 'All systems operational', details };
 }

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
-import { CodeBlock, Notice, Stats } from '../../parts/content/components.js';
+import { Notice, Stats } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
@@ -40,10 +40,4 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
       ])}
     />
   );
-}
-
-/** The response to the first call, as the API gives it. */
-export function FirstResponse({ counts: { collections, ...counts } }: { readonly counts: Counts }): VNode {
-  const body = { data: { ...counts, svc_collections: collections } };
-  return <CodeBlock label="Response" code={JSON.stringify(body, undefined, 2)} language="json" />;
 }

@@ -1,6 +1,5 @@
 import type { VNode } from 'preact';
 import { render } from 'preact-render-to-string';
-import { AN_HOUR_AGO } from '../../parts/content/programs.js';
 import { Heading } from '../../parts/content/heading.js';
 import { renderParts } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
@@ -55,7 +54,7 @@ function Operation({ context, operation }: OperationProps): VNode {
           baseUrl={context.baseUrl}
           target={sampleTarget(operation, parameters)}
         />
-        <TryIt contract={context.contract} operation={operation} parameters={parameters} />
+        <TryIt operation={operation} parameters={parameters} />
       </div>
       <div class="operation-text">
         {parameters.length > 0 && (
@@ -138,11 +137,6 @@ function OtherResponses({ context, operation: { operationId, responses, summary 
 function sampleTarget({ path }: PlacedOperation, parameters: readonly Parameter[]): string {
   const required = parameters.filter((part) => part.required === true);
   const filled = required.reduce((text, { name, example }) => text.replace(`{${name}}`, String(example)), path);
-  const query = required.filter((part) => part.in === 'query').map((part) => `${part.name}=${sampleValue(part)}`);
+  const query = required.filter((part) => part.in === 'query').map(({ name, example }) => `${name}=${example}`);
   return query.length === 0 ? filled : `${filled}?${query.join('&')}`;
-}
-
-/** The example of `since` may be too far in the past by the time somebody reads the page. */
-function sampleValue({ name, example }: Parameter): string {
-  return name === 'since' ? AN_HOUR_AGO : String(example);
 }

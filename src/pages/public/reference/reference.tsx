@@ -4,7 +4,6 @@ import type { PublicParts } from '../context.js';
 import { withRecentExamples } from '../../../http/probes/recent-examples.js';
 import { Representation } from '../../../http/response/representation.js';
 import { cached } from '../../parts/web/cached.js';
-import { CodeBlock } from '../../parts/content/components.js';
 import { errorId, Heading } from '../../parts/content/heading.js';
 import { HTML, renderPage, renderParts } from '../../parts/frame/page.js';
 import { renderMarkdown, type Heading as MarkdownHeading } from '../../parts/content/markdown.js';
@@ -131,7 +130,7 @@ function Security({ context }: { readonly context: ReferenceContext }): VNode {
   );
 }
 
-function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceContext }): VNode {
+function Sdks({ context: { contract } }: { readonly context: ReferenceContext }): VNode {
   return (
     <section aria-labelledby="sdks">
       <Heading level={2} id="sdks" text="SDKs and downloads" />
@@ -141,18 +140,6 @@ function Sdks({ context: { contract, baseUrl } }: { readonly context: ReferenceC
         generator to turn the contract into a client in most languages;{' '}
         <a href="/docs/guides/generate-an-sdk">Generate an SDK</a> has complete programs.
       </p>
-      <CodeBlock
-        label="TypeScript types, with openapi-fetch"
-        code={`npx openapi-typescript ${baseUrl}/openapi.yaml -o catalog.d.ts\nnpm install openapi-fetch`}
-      />
-      <CodeBlock
-        label="TypeScript SDK, with Hey API"
-        code={`npx @hey-api/openapi-ts -i ${baseUrl}/openapi.json -o catalog`}
-      />
-      <CodeBlock
-        label="Other languages, with OpenAPI Generator"
-        code={`npx @openapitools/openapi-generator-cli generate -i ${baseUrl}/openapi.yaml -g python -o catalog`}
-      />
     </section>
   );
 }

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { ERROR_CODES } from '../../../errors.js';
-import type { Guide } from '../../parts/guides/guide-files.js';
+import type { Guide } from '../../parts/guides/guide-pages.js';
 import { GUIDES_PATH } from '../guides/guides.js';
 import { errorId } from '../../parts/content/heading.js';
 import { readRows, readSections } from '../../parts/content/markdown.js';

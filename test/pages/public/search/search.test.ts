@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ERROR_CODES } from '../../../../src/errors.js';
 import { generateApiKey } from '../../../../src/keys/api-key.js';
 import { MAX_QUERY } from '../../../../src/pages/parts/content/search-form.js';
-import type { Guide } from '../../../../src/pages/parts/guides/guide-files.js';
+import type { Guide } from '../../../../src/pages/parts/guides/guide-pages.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
 import { createSearch, type Search } from '../../../../src/pages/public/search/search.js';
 import { listEntries, type Entry } from '../../../../src/pages/public/search/search-index.js';
