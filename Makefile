@@ -1,5 +1,5 @@
-# Targets for people and build machines. Requires GNU make 3.81 or later. All paths are relative, so the checkout may lie
-# anywhere, even in a folder with spaces in its name.
+# Targets for people and build machines. Requires GNU make 3.81 or later. All paths are relative, so the checkout may
+# lie anywhere, even in a folder with spaces in its name.
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
@@ -50,8 +50,8 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Create another demo key
 	@exec node .build/cli.js keys create --demo
 
-# The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of the
-# bundle; node_modules/.bin/mocha FILE runs one file of the sources.
+# The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of
+# the bundle; node_modules/.bin/mocha FILE runs one file of the sources.
 test: $(INSTALLED) ## Run every check, then every test; INSTALL=no installs no system packages, NODE=24 runs any target with that Node.js
 	@$(MAKE) --keep-going --jobs=2 programs build $(CHECKS)
 	@echo '== tests'
@@ -150,8 +150,8 @@ image: ## Build the container image with docker, podman or buildah: IMAGE names 
 	done; \
 	echo 'Neither docker, podman nor buildah works here: install one of them.' >&2; exit 1
 
-# Of a copy without the packages of development, in a folder that npm names the service by: with --omit=dev, npm sbom also
-# leaves out those that both kinds need.
+# Of a copy without the packages of development, in a folder that npm names the service by: with --omit=dev, npm sbom
+# also leaves out those that both kinds need.
 sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to .cache/sbom/sbom.json
 	@rm -rf .cache/sbom && mkdir -p .cache/sbom/catalog-lookup-service
 	@cp package-lock.json .cache/sbom/catalog-lookup-service

@@ -1,5 +1,5 @@
-// Bundles the program and the npm packages that it needs into .build. A server loads 15 files in place of 650, which halves
-// its start, and the package needs no other one.
+// Bundles the program and the npm packages that it needs into .build. A server loads 15 files in place of 650, which
+// halves its start, and the package needs no other one.
 
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { build } from 'esbuild';

@@ -1,5 +1,5 @@
-// Mutation tests of the modules that need no server: StrykerJS changes them bit by bit, and a test must notice each change.
-// Each test file runs as a mocha of its own, since StrykerJS' runner for mocha does not support mocha 12.
+// Mutation tests of the modules that need no server: StrykerJS changes them bit by bit, and a test must notice each
+// change. Each test file runs as a mocha of its own, since StrykerJS' runner for mocha does not support mocha 12.
 export default {
   mutate: [
     'src/http/request/client-address.ts',

@@ -46,7 +46,7 @@ process.once('exit', () => {
 const [, script = ''] = process.argv;
 const fromHere = relative('', script);
 const name = basename(script);
-/** A link to this file: npm makes one of the name that package.json gives the program, and operators make a shorter one. */
+/** A link to this file: npm makes one named as in package.json, and operators make a shorter one. */
 const command =
   name === 'catalog' || name === 'catalog-lookup-service'
     ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}${name}`

@@ -1,6 +1,6 @@
 /**
- * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are never
- * renamed and never reused. A retired code stays listed here with a remark.
+ * Every error that a client can see: its HTTP status and its fixed title. Codes are part of the contract: they are
+ * never renamed and never reused. A retired code stays listed here with a remark.
  */
 // oxfmt-ignore
 export const ERROR_CODES = {

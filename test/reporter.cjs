@@ -1,8 +1,8 @@
 'use strict';
 
 // Mocha's own "spec" report, and the run's numbers as one line of JSON in the file that MOCHA_RESULTS names, because
-// text that a test prints cannot be told from mocha's summary with certainty. On a build machine (CI=true) a skipped test
-// fails the run, unless its line says which part of the machine is missing (see support/programs/skip.ts).
+// text that a test prints cannot be told from mocha's summary with certainty. On a build machine (CI=true) a skipped
+// test fails the run, unless its line says which part of the machine is missing (see support/programs/skip.ts).
 
 const { appendFileSync } = require('node:fs');
 const { reporters, Runner } = require('mocha');

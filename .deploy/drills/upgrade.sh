@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rehearses an upgrade and the way back, under load behind the balancer: migrates while the old servers serve, replaces them
-# one by one, and then goes back to the old version on the new schema.
+# Rehearses an upgrade and the way back, under load behind the balancer: migrates while the old servers serve, replaces
+# them one by one, and then goes back to the old version on the new schema.
 #
 # Usage: upgrade.sh OLD_HOME   (CATALOG_HOME or the installation of this file is the new version; OLD_HOME the old one)
 OLD_HOME=$(cd "${1:?the folder of the old version}" && pwd) || exit

@@ -1,5 +1,5 @@
-// Sends requests to a deployment until SIGTERM or SIGINT, then prints what clients saw. Besides the drills, use it while you
-// rehearse on a staging system: API_KEY=… node watch.mjs https://catalog.staging.example.com
+// Sends requests to a deployment until SIGTERM or SIGINT, then prints what clients saw. Besides the drills, use it
+// while you rehearse on a staging system: API_KEY=… node watch.mjs https://catalog.staging.example.com
 import { Agent as HttpAgent, get as httpGet } from 'node:http';
 import { Agent as HttpsAgent, get as httpsGet } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -12,7 +12,8 @@ const EXPIRED = {
 } as const;
 
 /**
- * Removes links, sessions, sign-ups and challenges that have expired, a bounded number at a time. Reads already ignore them; this frees space.
+ * Removes links, sessions, sign-ups and challenges that have expired, a bounded number at a time. Reads already ignore
+ * them; this frees space.
  *
  * @returns how many rows were removed
  * @throws the database's error

@@ -134,8 +134,8 @@ export async function endSignUp(db: Knex, token: string | undefined): Promise<Id
 }
 
 /**
- * Spends the secret of a sign-in at the provider, whether or not the sign-in succeeds: each secret is worth one request to
- * the provider.
+ * Spends the secret of a sign-in at the provider, whether or not the sign-in succeeds: each secret is worth one request
+ * to the provider.
  *
  * @returns false if it was spent before, on any server
  */

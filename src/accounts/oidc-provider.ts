@@ -53,7 +53,7 @@ interface Discovered {
 }
 
 /**
- * A provider of identities (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
+ * An identity provider (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
  *
  * A sign-in in progress is a random secret in the browser's cookie, and nothing on the server. State, nonce and PKCE
  * verifier are derived from the secret, which binds them to that browser; none of them reveals another.
@@ -151,9 +151,9 @@ export class OidcProvider {
   }
 
   /**
-   * OpenID Connect requires `auth_time` in reply to `max_age`. A provider that does not support the claim is trusted to have
-   * checked. One that lists it among its claims but omits it was probably not given `max_age`, because somebody removed that
-   * from the address in the browser.
+   * OpenID Connect requires `auth_time` in reply to `max_age`. A provider that does not support the claim is trusted to
+   * have checked. One that lists it among its claims but omits it was probably not given `max_age`, because somebody
+   * removed that from the address in the browser.
    */
   #requireRecent(authTime: number | undefined, listsAuthTime: boolean): void {
     if (authTime === undefined && !this.#hasWarned) {
@@ -181,7 +181,7 @@ export class OidcProvider {
     }
   }
 
-  /** Sign-ins wait only for the first discovery. Later ones run beside them, and a failed one is not repeated at once. */
+  /** Sign-ins wait only for the first discovery. Later ones run beside them, and a failed one is not repeated soon. */
   async #discover(): Promise<Discovered> {
     const known = this.#discovered;
     if (this.clock.now() >= this.#discoverAt) {

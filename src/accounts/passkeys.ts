@@ -126,8 +126,8 @@ export async function findDeveloperByPasskey(
 }
 
 /**
- * Stops a passkey from signing in, for its developer. Sessions that it has started stay active, and passkeys of other developers
- * are not affected.
+ * Stops a passkey from signing in, for its developer. Sessions that it has started stay active, and passkeys of other
+ * developers are not affected.
  *
  * @returns whether there was one
  */

@@ -167,7 +167,7 @@ export function parseAssertion(answer: string): Promise<Assertion> {
  * Verifies that the owner of a passkey has signed a challenge.
  *
  * @returns what the authenticator reports about the passkey
- * @throws PasskeyRefused also when an authenticator that counts has counted backwards, since somebody may have copied it
+ * @throws PasskeyRefused also when an authenticator that counts has counted backwards, since it may have been copied
  */
 export async function verifyAssertion(
   party: RelyingParty,
@@ -200,7 +200,7 @@ function expectationsOf({ id, origin }: RelyingParty, challenge: string) {
   };
 }
 
-/** What an authenticator stores beside a passkey and returns with it. A new passkey of a developer replaces the old one there. */
+/** What an authenticator stores beside a passkey and returns with it. A developer's new passkey replaces the old. */
 function userHandle(developerId: number): string {
   return `catalog-developer-${developerId}`;
 }

@@ -37,8 +37,8 @@ export async function createOperatorLink(db: Knex): Promise<string> {
 }
 
 /**
- * Spends a link of a developer. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs
- * the same query.
+ * Spends a link of a developer. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent
+ * costs the same query.
  *
  * @param db - a transaction that also starts the session: if that fails, the link stays usable
  * @returns the id of the developer whom the link signs in; undefined for a link that is not valid

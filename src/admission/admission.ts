@@ -37,7 +37,7 @@ export interface AdmissionParts {
  *
  * A cached record is valid only while Redis holds the epoch that it was read under, so a key fails from the moment that
  * its revocation has set a new epoch. In any doubt the database is queried. A record that was just read for the request
- * needs no confirmation, unless a newer timeline of the database turns up: it may come from a primary that was
+ * needs no confirmation, unless a newer timeline of the database turns up: it may be of a primary that was
  * replaced.
  *
  * The epoch comes with each charge. The cache adopts it before a record is read, never after: an epoch that is newer

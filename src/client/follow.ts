@@ -16,8 +16,8 @@ export interface FollowOptions extends RetryOptions {
    */
   readonly intervalMs: number | undefined;
   /**
-   * Stores the entries of a page and the position after it, `next_since`. Once it resolves, they are not requested again.
-   * Store the position with the entries or after them, never before.
+   * Stores the entries of a page and the position after it, `next_since`. Once it resolves, they are not requested
+   * again. Store the position with the entries or after them, never before.
    *
    * @param since - the position that the page was requested from
    * @param requestedAt - in milliseconds since 1970

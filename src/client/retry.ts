@@ -77,7 +77,7 @@ export class Retries {
     this.#failures = this.#waitedMs = 0;
   }
 
-  /** Waits before the next attempt. @throws OperatorError when the policy gives up; the signal's reason, or an AbortError */
+  /** Waits before the next attempt. @throws OperatorError if the policy gives up; the signal's reason or AbortError */
   async wait(failure: TemporaryFailure): Promise<void> {
     const { retryPolicy: policy, signal, observe, random } = this.options;
     this.#failures += 1;

@@ -17,7 +17,7 @@ export interface CommandContext {
   };
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
   readonly packageRoot: string;
-  /** How this program was started, such as `node .build/cli.js`: printed commands begin with it, so that they can be copied. */
+  /** How this program was started, such as `node .build/cli.js`: printed commands begin with it and can be copied. */
   readonly command: string;
   /** The version of Node.js. */
   readonly nodeVersion: string;

@@ -122,7 +122,7 @@ function pointToHelp(command: Command, path = command.name()): void {
   for (const subcommand of command.commands) pointToHelp(subcommand, `${path} ${subcommand.name()}`);
 }
 
-/** Writes commands in a text the way the program was started: `catalog` alone may be another program on this machine. */
+/** Writes commands in a text the way the program was started: `catalog` alone may be another program here. */
 function asStarted(text: string, command: string): string {
   return text.replaceAll(CALL, `${command} `);
 }

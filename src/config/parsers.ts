@@ -3,8 +3,8 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 // Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
 /**
- * A setting has an invalid text. The message follows its name, or that of another variable, and repeats the text only if that
- * is no secret.
+ * A setting has an invalid text. The message follows its name, or that of another variable, and repeats the text only
+ * if that is no secret.
  */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';

@@ -27,8 +27,8 @@ export interface CopyFile {
 }
 
 /**
- * Describes a published copy of the catalogue: files of one moment, and the position from which a mirror that begins with
- * them follows the feed.
+ * Describes a published copy of the catalogue: files of one moment, and the position from which a mirror that begins
+ * with them follows the feed.
  */
 export interface Manifest {
   readonly version: 1;

@@ -44,8 +44,8 @@ export interface PublishedFolder {
 }
 
 /**
- * Opens a folder for reading. Readers share one look at a time: if a disk hangs, each look occupies one of the few threads
- * of the process until it is back.
+ * Opens a folder for reading. Readers share one look at a time: if a disk hangs, each look occupies one of the few
+ * threads of the process until it is back.
  */
 export function openPublishedFolder(path: string): PublishedFolder {
   const look = shareWhilePending(() => readPublished(path));
@@ -54,8 +54,8 @@ export function openPublishedFolder(path: string): PublishedFolder {
 
 /**
  * Reads which copies a folder has. Each copy has its manifest also under a name of its own. This one is written before
- * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing. One that is
- * damaged or unreadable is skipped, with its copy.
+ * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing. One that
+ * is damaged or unreadable is skipped, with its copy.
  *
  * @returns undefined for a folder without `manifest.json`
  * @throws OperatorError if `manifest.json` is damaged, or the system's error

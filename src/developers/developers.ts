@@ -59,7 +59,7 @@ export async function renameDeveloper(db: Knex, id: number, projectName: string)
 }
 
 /**
- * Refuses all keys of a developer from the next request, until the developer is reinstated. Suspending twice keeps the first time.
+ * Refuses all keys of a developer from the next request until reinstatement. Suspending twice keeps the first time.
  *
  * @throws OperatorError when there is no such developer
  */

@@ -15,8 +15,8 @@ const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
  * Creates the cluster of a data directory if there is none. It is created under another name and then renamed, so that
  * an interrupted attempt is made again. The caller holds the lock.
  *
- * @param account - owns and runs it; undefined for the account of this process. If it cannot enter the data directory, the
- *   cluster lies in the open directory, and the data directory has a link to it
+ * @param account - owns and runs it; undefined for the account of this process. If it cannot enter the data directory,
+ *   the cluster lies in the open directory, and the data directory has a link to it
  * @returns the folder of the cluster, without symbolic links
  */
 export async function ensureCluster(dataDir: string, programs: string, account?: Account): Promise<string> {
@@ -54,7 +54,7 @@ async function initialize(folder: string, programs: string, account?: Account): 
   await run(join(programs, 'bin/initdb'), args, account);
 }
 
-/** Removes what an interrupted attempt has left. An initdb that lost its parent may still be writing: then the next start does. */
+/** Removes what an interrupted attempt has left. If an orphaned initdb is still writing, the next start does. */
 async function removeUnfinished(path: string): Promise<void> {
   const folder = await realpath(path).catch(() => path);
   for (const each of [folder, path]) await rm(each, { recursive: true, force: true }).catch(() => undefined);

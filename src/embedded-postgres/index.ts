@@ -98,7 +98,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   }
 }
 
-/** Whether the server of a process that serves runs, which this one may join. One that is about to stop is waited for. */
+/** Whether the server of a process that serves runs, which this one may join. Waits for one that is about to stop. */
 async function isServed(address: pg.ClientConfig, mayJoin: boolean): Promise<boolean> {
   const deadline = Date.now() + MAX_STOPPING_MS;
   for (;;) {
@@ -126,7 +126,7 @@ async function takeLock(dataDir: string): Promise<() => Promise<void>> {
   return () => unlock().catch(() => undefined);
 }
 
-/** A path to a folder that is short enough for the address of a socket: its own or, where that is too long, a link's. */
+/** A path to a folder that is short enough for the address of a socket: its own or, if that is too long, a link's. */
 async function openSocketFolder(folder: string): Promise<{ path: string; close: () => Promise<void> }> {
   const socket = join(folder, `.s.PGSQL.${SOCKET_PORT}`);
   if (Buffer.byteLength(socket) <= MAX_SOCKET_PATH) return { path: folder, close: () => Promise.resolve() };

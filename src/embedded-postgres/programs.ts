@@ -14,8 +14,8 @@ export interface Account {
 }
 
 /**
- * Where root keeps the programs and data that PostgreSQL's account cannot reach in a checkout or data directory that only
- * root can enter.
+ * Where root keeps the programs and data that PostgreSQL's account cannot reach in a checkout or data directory that
+ * only root can enter.
  */
 export const OPEN_DIRECTORY = '/var/lib/catalog-lookup-service';
 
@@ -28,15 +28,15 @@ export const CHILD_ENVIRONMENT = {
   LC_ALL: 'C',
 };
 
-/** Runs a program to its end, in `/`: the account may not be able to enter our working directory. @returns its output */
+/** Runs a program to its end, in `/`: the account may be unable to enter our working directory. @returns its output */
 export async function run(file: string, args: readonly string[], account?: Account): Promise<string> {
   const options = { cwd: '/', env: CHILD_ENVIRONMENT, timeout: 120_000, killSignal: 'SIGKILL', ...account } as const;
   return (await promisify(execFile)(file, args, options)).stdout;
 }
 
 /**
- * Chooses the account that runs PostgreSQL, which refuses to run as root: then the owner of its data or, if there are none
- * yet, `nobody`. @returns undefined for the account of this process
+ * Chooses the account that runs PostgreSQL, which refuses to run as root: then the owner of its data or, if there are
+ * none yet, `nobody`. @returns undefined for the account of this process
  */
 export async function postgresAccount(cluster: string): Promise<Account | undefined> {
   if (userInfo().uid !== 0) return undefined;

@@ -19,8 +19,9 @@ const SETTINGS = {
 };
 
 /**
- * Becomes the server. Descriptor 3 is a pipe that closes when this process ends; then the server stops. A lock file that
- * is still there is stale, since no server answers. PostgreSQL would respect it if another program had its number now.
+ * Becomes the server. Descriptor 3 is a pipe that closes when this process ends; then the server stops. A lock file
+ * that is still there is stale, since no server answers. PostgreSQL would respect it if another program had its number
+ * now.
  */
 const RUN_SERVER = `
 cd "$1" && rm -f postmaster.pid || exit

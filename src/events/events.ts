@@ -10,7 +10,7 @@ const KEPT_DAYS = 400;
 /** Who made a change. A finder has found a key and revoked it without signing in. */
 export type Actor = 'developer' | 'operator' | 'finder' | 'system';
 
-/** The kinds of events. Triggers record all but the last two; `expired` is derived from the keys when events are listed. */
+/** The kinds of events. Triggers record all but the last two; `expired` is derived from keys when events are listed. */
 export type EventKind =
   | 'created'
   | 'rolled'
@@ -100,8 +100,8 @@ export interface EventsQuery {
 }
 
 /**
- * Lists events, newest first. The expiry of a key is listed as an event, for as long as events are kept, unless the key was
- * revoked before.
+ * Lists events, newest first. The expiry of a key is listed as an event, for as long as events are kept, unless the key
+ * was revoked before.
  */
 export async function listEvents(
   db: Knex,

@@ -13,8 +13,8 @@ const PREFIX_FORMAT = /^svc_[0-9A-Za-z]{8}$/;
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
 /**
- * The beginning of a key anywhere in a text, in capitals or not, and all that follows. That may be the rest of a key with
- * something put into it, or a second key.
+ * The beginning of a key anywhere in a text, in capitals or not, and all that follows. That may be the rest of a key
+ * with something put into it, or a second key.
  */
 const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
 
@@ -82,8 +82,8 @@ export function mayHoldSecret(text: string): boolean {
 }
 
 /**
- * Whether a text that is not for keys, such as a search, seems to hold one. Unlike {@link mayHoldSecret} it leaves long words
- * alone.
+ * Whether a text that is not for keys, such as a search, seems to hold one. Unlike {@link mayHoldSecret} it leaves long
+ * words alone.
  */
 export function looksLikeKey(text: string): boolean {
   return KEY_OR_SECRET.test(text);

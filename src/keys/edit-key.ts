@@ -21,7 +21,8 @@ type Change = readonly [column: 'label' | 'expires_at' | 'plan_id', value: strin
  *
  * @param label - null for none
  * @throws KeyRefused when no key has this prefix, or when it is revoked or expired
- * @throws KeyRefused when the developer who changes it is suspended or does not own it, or has made {@link MAX_EDITS_PER_DAY}
+ * @throws KeyRefused when the developer who changes it is suspended or does not own it, or has made
+ *   {@link MAX_EDITS_PER_DAY}
  */
 export function setKeyLabel(
   db: Knex,
@@ -33,8 +34,8 @@ export function setKeyLabel(
 }
 
 /**
- * Changes when an active key expires, to an earlier or a later time. A time in the past ends the key now. A key that has
- * expired stays expired.
+ * Changes when an active key expires, to an earlier or a later time. A time in the past ends the key now. A key that
+ * has expired stays expired.
  *
  * @param expires - null for never, which a key that was rolled cannot have
  * @throws KeyRefused as {@link setKeyLabel}, and when a key that was rolled would never expire
@@ -89,7 +90,7 @@ export function setPlanOfKeys(db: Knex, developerId: number, planId: string): Pr
   });
 }
 
-/** Changes one column. @param changeOf - its name and its new value. Nothing is written if it has that value already. */
+/** Changes one column. @param changeOf - its name and its new value. Nothing is written if it has it already. */
 function editKey(
   db: Knex,
   prefix: string,

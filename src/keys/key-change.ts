@@ -4,12 +4,12 @@ import { setActor } from '../events/events.js';
 import { IS_ACTIVE, keyFields, type KeyRecord } from './key-record.js';
 
 /**
- * How many active keys a developer may have. Rolled keys that are still active are counted apart, up to the same number:
- * a developer who has reached the limit can still roll a key.
+ * How many active keys a developer may have. Rolled keys that are still active are counted apart, up to the same
+ * number: a developer who has reached the limit can still roll a key.
  */
 export const MAX_ACTIVE_KEYS = 20;
 
-/** How many keys a developer may create within 24 hours, successors included. Keys created by an operator do not count. */
+/** How many keys a developer may create within 24 hours, successors included. Those of an operator do not count. */
 export const MAX_KEYS_PER_DAY = 100;
 
 /** Who changes a key. Operators may change all keys; somebody who has found a whole key may revoke it. */
@@ -122,7 +122,7 @@ export async function lockKey(transaction: Knex.Transaction, prefix: string, by:
 }
 
 /**
- * Checks that a developer may have one more key. Call it within {@link changeKeys}. There is always room for an operator.
+ * Checks that a developer may have one more key. Call it within {@link changeKeys}. An operator always has room.
  *
  * @param added - whether the change adds a key to those without a successor, or to the rolled ones that stay active
  * @throws KeyRefused

@@ -19,9 +19,9 @@ export class LastUsed {
   }
 
   /**
-   * Saves the times since the last call, in one statement, by the database's clock: a server's clock may be wrong. Times
-   * that could not be saved are kept for the next call. Keys are locked in the order of their ids, so that processes which
-   * save the same keys at the same time do not deadlock.
+   * Saves the times since the last call, in one statement, by the database's clock: a server's clock may be wrong.
+   * Times that could not be saved are kept for the next call. Keys are locked in the order of their ids, so that
+   * processes which save the same keys at the same time do not deadlock.
    *
    * @returns how many keys were written
    * @throws the database's error

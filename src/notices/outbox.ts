@@ -27,8 +27,8 @@ const KEPT_DAYS = 35;
 const IS_PENDING = 'delivered_at is null and given_up_at is null';
 
 /**
- * Takes the next notice that is due. No other process sends it before the pause to the next attempt has passed, which is
- * longer than an attempt takes.
+ * Takes the next notice that is due. No other process sends it before the pause to the next attempt has passed, which
+ * is longer than an attempt takes.
  *
  * @returns undefined if none is due
  */

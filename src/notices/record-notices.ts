@@ -20,8 +20,8 @@ const RECORDING_LOCK = [0x6e6f7465, 1] as const;
 const EXPIRY_DAYS = { first: 14, last: 3 } as const;
 
 /**
- * How much earlier than it was computed the window of a quota may have begun, in seconds: its end was rounded up, and time has
- * passed since it was read.
+ * How much earlier than it was computed the window of a quota may have begun, in seconds: its end was rounded up, and
+ * time has passed since it was read.
  */
 const WINDOW_SLACK_SECONDS = 10;
 

@@ -23,8 +23,8 @@ export function messageId({ id }: Pick<Notice, 'id'>): string {
 }
 
 /**
- * Sends a notice as Standard Webhooks (https://www.standardwebhooks.com) describes it. The receiver accepts it by a status
- * from 200 to 299. Redirects are not followed, and the body of the response is not read.
+ * Sends a notice as Standard Webhooks (https://www.standardwebhooks.com) describes it. The receiver accepts it by a
+ * status from 200 to 299. Redirects are not followed, and the body of the response is not read.
  *
  * @param options - `stopping` aborts the attempt, and `timeoutMs` bounds it
  */

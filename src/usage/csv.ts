@@ -1,6 +1,6 @@
 /**
- * Spreadsheets read a text that starts like this as a formula, which can leak other cells. An expression of JavaScript and of
- * PostgreSQL.
+ * Spreadsheets read a text that starts like this as a formula, which can leak other cells. An expression of JavaScript
+ * and of PostgreSQL.
  */
 const FORMULA = String.raw`^([-=+@\t\r])`;
 

@@ -7,9 +7,9 @@ export interface DeveloperPlan {
 }
 
 /**
- * Finds developers who may have used a part of a day's quota. The window of a quota begins with a request, so it is part of
- * the last 24 hours: a developer with fewer requests in them has used less. Whole hours are read, and of all keys, since keys
- * can move between plans.
+ * Finds developers who may have used a part of a day's quota. The window of a quota begins with a request, so it is
+ * part of the last 24 hours: a developer with fewer requests in them has used less. Whole hours are read, and of all
+ * keys, since keys can move between plans.
  *
  * @param share - of the quota, from 0 to 1
  */

@@ -27,8 +27,8 @@ export interface OwnedKeyTotal extends KeyTotal {
 }
 
 /**
- * The totals of each key since an hour. A condition on the developer is there only where one is given: an alternative to
- * it would keep PostgreSQL from reading only the rows of the developer's keys.
+ * The totals of each key since an hour. A condition on the developer is there only where one is given: an alternative
+ * to it would keep PostgreSQL from reading only the rows of the developer's keys.
  */
 const usedSince = (isOfOne: boolean): string => `
   with used as (

@@ -28,8 +28,8 @@ export interface UsageRow extends UsageCounts {
 }
 
 /**
- * The end of an INSERT into `api_key_usage as u`, which adds counts to those of the same keys and hours. Rows are locked in the
- * order of their keys, so that servers which write at the same time do not deadlock.
+ * The end of an INSERT into `api_key_usage as u`, which adds counts to those of the same keys and hours. Rows are
+ * locked in the order of their keys, so that servers which write at the same time do not deadlock.
  */
 const ADDED_UP = `
   group by 1, 2 order by 1, 2
@@ -72,9 +72,10 @@ export function removeOldUsage(db: Knex): Promise<number> {
 }
 
 /**
- * Merges the hours of days that are no longer read by the hour into the first hour of each day, a bounded number at a time.
- * With 10,000 keys in use, a table by the hour alone would have eight times as many rows, and 30 days would take longer to
- * add up than a request may. If no server runs for days, the hours of these days remain until they are removed.
+ * Merges the hours of days that are no longer read by the hour into the first hour of each day, a bounded number at a
+ * time. With 10,000 keys in use, a table by the hour alone would have eight times as many rows, and 30 days would take
+ * longer to add up than a request may. If no server runs for days, the hours of these days remain until they are
+ * removed.
  *
  * @returns how many rows were merged
  * @throws the database's error

@@ -16,7 +16,7 @@ const BEARER: Field = ['Authorization', 'Bearer {key}'];
 const FIELD: Field = ['X-API-Key', '{key}'];
 const BASIC: Field = ['Authorization', 'Basic dXNlcjpwYXNzd29yZA=='];
 
-/** Header fields and a query, and the key that a request with them has. `{key}` is a valid key, `{other}` an unknown one. */
+/** Header fields and a query, and the key of a request with them. `{key}` is a valid key, `{other}` an unknown one. */
 const CREDENTIALS: readonly (readonly [
   fields: readonly Field[],
   query: string,

@@ -17,7 +17,7 @@ export interface Run {
   readonly peakMiB: number;
 }
 
-/** Runs a command of the built program to its end. @param settings - besides the database @throws Error when it fails */
+/** Runs a command of the built program to its end. @param settings - besides the database @throws Error if it fails */
 export async function runCatalog(
   databaseUrl: string,
   args: readonly string[],

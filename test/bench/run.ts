@@ -9,8 +9,8 @@ import { benchSpeed } from './speed/index.js';
 import { benchMemory } from './speed/memory.js';
 import { benchWrites } from './writes.js';
 
-// Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process exits.
-// Arguments name the parts to run, by default all. Environment variables make them smaller.
+// Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process
+// exits. Arguments name the parts to run, by default all. Environment variables make them smaller.
 
 // Not in /dev/shm: a database there would not wait for a disk.
 process.env.TMPDIR ??= tmpdir();

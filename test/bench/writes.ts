@@ -11,8 +11,8 @@ const TABLES = ['titles', 'plain'] as const;
 type Table = (typeof TABLES)[number];
 
 /**
- * Counts commits of one row each, with one and with eight writers. They go by turns into the catalogue and into the same
- * table without triggers.
+ * Counts commits of one row each, with one and with eight writers. They go by turns into the catalogue and into the
+ * same table without triggers.
  *
  * @param seconds - how long to write in all
  */

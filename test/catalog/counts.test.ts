@@ -95,7 +95,7 @@ describe('the kept counts', () => {
     assert.deepEqual(await world.db('catalog_counts_waiting'), []);
   }
 
-  /** Runs SQL in a session of its own. Several statements in one text are one transaction, unless they begin another. */
+  /** Runs SQL in a session of its own. Several statements in one text are one transaction unless they begin another. */
   async function inSession(...statements: readonly string[]): Promise<void> {
     const session = new pg.Client({ connectionString: world.url });
     await session.connect();

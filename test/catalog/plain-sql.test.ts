@@ -15,8 +15,8 @@ async function sqlOfGuide(): Promise<string[]> {
 }
 
 /**
- * What the guide says that a writer can still do, by its SQL: how the writer gets there, and who waits until its session
- * ends.
+ * What the guide says that a writer can still do, by its SQL: how the writer gets there, and who waits until its
+ * session ends.
  */
 const LEFT_TO_WRITERS: Readonly<Record<string, { first?: string; delays?: 'writers' | 'everybody'; last?: string }>> = {
   'select pg_advisory_lock(1717921124, 1)': { delays: 'writers' },

@@ -24,7 +24,7 @@ const reading = fc
       { nil: undefined },
     ),
     since: time.filter((since) => since >= NOW - WINDOW),
-    /** How far the last entry of the page lies after the position that it was read from; undefined for an empty page. */
+    /** How far the page's last entry lies after the position that it was read from; undefined for an empty page. */
     lastAfter: fc.option(fc.bigInt({ min: 1n, max: 5n * DAY }), { nil: undefined }),
     hasMore: fc.boolean(),
   })

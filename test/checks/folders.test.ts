@@ -10,7 +10,7 @@ const MOST_FILES = 12;
 
 const PLACES = ['src', 'test', 'db', '.config', '.deploy'];
 
-/** Their number grows, and readers find them by other lists: the history of the schema, and the guides on their page. */
+/** Their number grows, and readers find them by other lists: the history of the schema, the guides on their page. */
 const MAY_GROW = ['db/migrations', 'src/pages/operator/guides'];
 
 interface Folder {

@@ -1,8 +1,8 @@
 import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
 import type { Exchange } from './exchanges.js';
 
-// What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract: when the
-// contract loses a constraint, a drift of this list is no longer found.
+// What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract: when
+// the contract loses a constraint, a drift of this list is no longer found.
 
 const REQUEST_ID = header('X-Request-Id', undefined, 'not an id', 'i'.repeat(65));
 const VARY = header('Vary', undefined, 'Accept-Encoding');

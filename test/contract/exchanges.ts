@@ -84,8 +84,8 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const MALFORMED = '%zz';
 
 /**
- * Plans a request for every response that the contract documents, for every code where a status can have several, and for
- * a 200 with each way to send the key.
+ * Plans a request for every response that the contract documents, for every code where a status can have several, and
+ * for a 200 with each way to send the key.
  */
 export function planExchanges(target: Target): Exchange[] {
   return operationResponses().flatMap((response) => {

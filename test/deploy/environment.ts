@@ -17,7 +17,7 @@ export function assertEnvironment(names: readonly string[]): void {
   for (const { name } of secrets) assert.ok(!names.includes(name), `${name} must come from a file`);
 }
 
-/** Asserts that a server has the time to stop cleanly. @param drain - the text of DRAIN_SECONDS, undefined for its default */
+/** Asserts that a server has time to stop cleanly. @param drain - text of DRAIN_SECONDS; undefined for its default */
 export function assertStopTime(seconds: number, drain: string | undefined): void {
   const drainSeconds = drain === undefined ? SETTINGS.drainSeconds.fallback : SETTINGS.drainSeconds.parse(drain);
   assert.ok(seconds >= drainSeconds + STOP_SECONDS, `${seconds} s to stop`);

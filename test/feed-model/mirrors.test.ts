@@ -24,7 +24,7 @@ function often(...actions: readonly Disturbance[]): Disturbance[] {
   return Array.from({ length: LONG }, () => actions).flat();
 }
 
-/** Servers, a mirror, PostgreSQL and the replica that the servers read are killed, and writers lose their connections. */
+/** Servers, a mirror, PostgreSQL and the replica that servers read are killed, and writers lose their connections. */
 const kills: Fault = async (world) => {
   const { db, url: databaseUrl, postgres } = world;
   const { key } = await world.newKey();
@@ -72,7 +72,7 @@ function wrongClock(precision: 'microseconds' | 'second', steps: fc.Arbitrary<nu
   };
 }
 
-/** Again and again, the database has titles like those of a backup: some are missing, others have their first content and stamp. */
+/** Again and again, the database is as from a backup: titles are missing, or have their first content and stamp. */
 function lostCommits(restart: (db: Knex) => Promise<unknown>): Fault {
   return async (world) => {
     const { db, service } = world;

@@ -9,8 +9,8 @@ import { testWorld } from '../support/world.js';
 const CLIENTS = 8;
 
 /**
- * Measured, because the order in which a server closes its connections works by pauses: on a machine that is too busy, a
- * process may wait longer than clients keep theirs.
+ * Measured, because the order in which a server closes its connections works by pauses: on a machine that is too busy,
+ * a process may wait longer than clients keep theirs.
  */
 describe('a server that SIGTERM stops under load', () => {
   const world = testWorld({ redis: true });

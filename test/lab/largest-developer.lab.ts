@@ -58,7 +58,7 @@ describe('the settings of a developer with thousands of past keys', () => {
   });
 });
 
-/** @returns how long the process was busy without a break while something was done, in milliseconds of processor time */
+/** @returns how long the process was busy at a stretch while something was done, in milliseconds of processor time */
 async function longestTurn(act: () => Promise<unknown>): Promise<number> {
   const used = (): number => {
     const { user, system } = process.cpuUsage();

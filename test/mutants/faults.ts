@@ -2,7 +2,7 @@
 export interface Fault {
   /** What is wrong then, in a few words. */
   readonly fault: string;
-  /** The name of what is changed, unique in the sources: a function, `Class.method`, a constant or a function in SQL. */
+  /** The name of what is changed, unique in the sources: a function, `Class.method`, a constant or an SQL function. */
   readonly of: string;
   /** A part that occurs once in it, and what stands there instead. */
   readonly swap: readonly [from: string, to: string];

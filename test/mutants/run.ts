@@ -3,8 +3,8 @@ import { ROOT } from '../support/guides.js';
 import { CheckoutCopy } from './checkout.js';
 import { FAULTS } from './faults.js';
 
-// Plants each fault of the table in a copy of the checkout and runs the suites that must catch it. Prints the result of each
-// and exits with code 1 if one is missed. MATCH selects the faults whose name, promise or place contains it.
+// Plants each fault of the table in a copy of the checkout and runs the suites that must catch it. Prints the result of
+// each and exits with code 1 if one is missed. MATCH selects the faults whose name, promise or place contains it.
 
 const { MATCH = '' } = process.env;
 const faults = Object.entries(FAULTS).flatMap(([promise, those]) =>

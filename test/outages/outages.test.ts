@@ -217,7 +217,7 @@ describe('outages under load', () => {
       assert.deepEqual(wrong, []);
       const changes = (): string[][] => asked.map((server, i) => stateChanges(server).slice(logged[i]));
       await eventually('every return is logged', () => changes().every(({ length }) => length % 2 === 0));
-      // Each change of state is logged once: nothing but a loss and a return of each component, not one for each request.
+      // Each change of state is logged once: nothing but a loss and a return of each component, not one a request.
       for (const [i, server] of asked.entries()) {
         for (const name of dependenciesOf(server)) {
           const own = changes()[i]?.filter((change) => change.startsWith(name)) ?? [];

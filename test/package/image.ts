@@ -38,8 +38,8 @@ export interface BuiltImage {
 }
 
 /**
- * Builds the image from a package, on a base of this machine's Node.js. The base has the layout of the usual one, which a
- * test would have to download.
+ * Builds the image from a package, on a base of this machine's Node.js. The base has the layout of the usual one, which
+ * a test would have to download.
  *
  * @param buildah - the program
  * @param packageFolder - the unpacked package

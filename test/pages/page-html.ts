@@ -20,8 +20,8 @@ function tagsOf(html: string): Tag[] {
 }
 
 /**
- * @returns the kinds of a page's elements: their names, classes, types and what the script uses. Elements of one kind look and
- *   act alike, since all pages have one stylesheet and one script
+ * @returns the kinds of a page's elements: their names, classes, types and what the script uses. Elements of one kind
+ *   look and act alike, since all pages have one stylesheet and one script
  */
 export function kindsOf(html: string): Set<string> {
   return new Set(
@@ -35,7 +35,7 @@ export function kindsOf(html: string): Set<string> {
 /** Attributes that name other elements of the page. */
 const REFERENCES = ['for', 'aria-labelledby', 'aria-describedby', 'aria-controls'];
 
-/** @returns what is wrong with a page's names, headings and references, and what its content security policy would block */
+/** @returns what is wrong with a page's names, headings and references, and what its content security policy blocks */
 export function faultsOf(html: string): string[] {
   const tags = tagsOf(html);
   const values = (wanted: string): string[] => tags.flatMap(({ attributes }) => attributes.get(wanted) ?? []);

@@ -11,8 +11,8 @@ import { operatorPages, PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { signInOperatorQuietly, signInQuietly } from './visits.js';
 
-// Takes pictures of each page, or of the pages whose path contains ONLY, into .cache/screenshots. Each is light and dark, on a wide and
-// on a narrow screen. With README=1 it also takes the picture that the README shows.
+// Takes pictures of each page, or of the pages whose path contains ONLY, into .cache/screenshots. Each is light and
+// dark, on a wide and on a narrow screen. With README=1 it also takes the picture that the README shows.
 
 const FOLDER = fileURLToPath(new URL('.cache/screenshots', ROOT));
 

@@ -35,7 +35,7 @@ export async function signInOperatorQuietly(watched: WatchedPage, service: TestS
 /** The elements that the tab key must reach. */
 export const FOCUSABLE = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
 
-/** The kinds of elements that a browser has shown. Elements of one kind look and act alike: all pages have one stylesheet. */
+/** The kinds of elements that a browser has shown. Those of one kind look and act alike: pages share one stylesheet. */
 const seen = new WeakMap<Browser, Set<string>>();
 
 /** What a page has that no earlier one had. */
@@ -92,8 +92,8 @@ function findNewKinds({
 }
 
 /**
- * In the page: of the parts that stand beside each other, leaves three and those with something new, or which the others need.
- * axe looks at each element, and there are hundreds of the same kind.
+ * In the page: of the parts that stand beside each other, leaves three and those with something new, or which the
+ * others need. axe looks at each element, and there are hundreds of the same kind.
  */
 function removeRepeated(): void {
   const { newElements } = globalThis as unknown as { readonly newElements: readonly Element[] };
@@ -106,9 +106,9 @@ function removeRepeated(): void {
 }
 
 /**
- * Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there. Nothing is
- * checked where no kind of element is new. What may differ between elements of one kind, such as names and headings, is
- * checked in the HTML of every page.
+ * Checks accessibility on a light, a dark and a narrow screen, and that the page does not scroll sideways there.
+ * Nothing is checked where no kind of element is new. What may differ between elements of one kind, such as names and
+ * headings, is checked in the HTML of every page.
  *
  * @param part - a selector of what is checked: all of the page by default
  * @param prepare - is called with what is new, once much else of the page is gone

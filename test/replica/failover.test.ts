@@ -92,7 +92,7 @@ describe('a standby of the primary', () => {
     });
   }
 
-  /** Waits until a server answers as the primary has it, and requires that it does not accept a revoked key meanwhile. */
+  /** Waits until a server answers as the primary has it, and requires that it accepts no revoked key meanwhile. */
   async function assertBack(server: TestService, refused: string): Promise<void> {
     await eventually('the server is back', async () => {
       const answer = await ask(server.url, refused, MANY);

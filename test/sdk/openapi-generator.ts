@@ -6,8 +6,8 @@ import { prepareDemo } from '../../src/commands/server/demo.js';
 import { startService } from '../support/service.js';
 import { ROOT } from './project.js';
 
-// Makes clients with OpenAPI Generator and looks for errors in what came out, as far as the machine has the languages. The
-// argument is its jar. The exit code is 1 when a client could not be made or is not sound.
+// Makes clients with OpenAPI Generator and looks for errors in what came out, as far as the machine has the languages.
+// The argument is its jar. The exit code is 1 when a client could not be made or is not sound.
 
 /** A program that finds errors in files of a language: its arguments come before the files. */
 type Checker = readonly [program: string, ...args: string[]];

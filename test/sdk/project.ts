@@ -30,7 +30,7 @@ export interface ConsumerProject {
   readonly outputs: readonly { readonly shown: string; readonly printed: string | undefined }[];
 }
 
-/** What the reader of a guide does with a block of code: run it, save it as a file, or compare it with what was printed. */
+/** What the reader of a guide does with a block of code: run it, save it as a file, or compare it with the output. */
 interface Step {
   readonly language: string;
   readonly code: string;
@@ -78,7 +78,7 @@ export async function followGuide(url: string, key: string): Promise<ConsumerPro
   };
 }
 
-/** Compiles these files and what they import, in strict mode, to JavaScript beside them; resolves whatever the outcome. */
+/** Compiles these files and what they import, in strict mode, to JavaScript beside them; resolves in any case. */
 export async function compile({ folder }: ConsumerProject, files: readonly string[]): Promise<Ended> {
   const compilerOptions = {
     strict: true,

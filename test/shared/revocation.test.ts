@@ -261,8 +261,8 @@ describe('revocation', () => {
   }
 
   /**
-   * Makes a change, and holds its commit until every server has read the key once more: an epoch that is renewed before the
-   * commit would confirm what they read.
+   * Makes a change, and holds its commit until every server has read the key once more: an epoch that is renewed before
+   * the commit would confirm what they read.
    *
    * @returns the different answers afterwards
    */

@@ -15,7 +15,7 @@ export interface OpenTestDatabase {
   close(): Promise<void>;
 }
 
-/** Opens connections for a test. The caller closes them. @param statementTimeoutMs - bound on a statement; 0 for none */
+/** Opens connections for a test. The caller closes them. @param statementTimeoutMs - of a statement; 0 for none */
 export function connectTo(url: string, { poolSize = 16, statementTimeoutMs = 0 } = {}): Knex {
   return openDatabase({
     address: url,

@@ -20,8 +20,8 @@ interface Place {
 }
 
 /**
- * A new folder that is removed when the run ends, with any server that still runs in it. It lies in memory where there is
- * room. If TMPDIR is set, it lies in that folder instead.
+ * A new folder that is removed when the run ends, with any server that still runs in it. It lies in memory where there
+ * is room. If TMPDIR is set, it lies in that folder instead.
  */
 export async function temporaryFolder(): Promise<string> {
   preparation ??= prepare();
@@ -39,8 +39,8 @@ export function isInMemory(folder: string): boolean {
 }
 
 /**
- * Cleans up when the process ends, rather than in a hook of mocha: also after a single file, after failures in other hooks,
- * and after scripts without mocha.
+ * Cleans up when the process ends, rather than in a hook of mocha: also after a single file, after failures in other
+ * hooks, and after scripts without mocha.
  */
 async function prepare(): Promise<Place> {
   process.once('exit', () => {

@@ -9,7 +9,7 @@ import { startService, type TestService, type TestServiceOptions } from './servi
 
 /** What a suite needs around it. */
 export interface WorldOptions {
-  /** A PostgreSQL server of the suite's own, which it may stop, kill or freeze. By default a database of the shared one. */
+  /** The suite's own PostgreSQL server, which it may stop, kill or freeze. By default a database of the shared one. */
   readonly ownServer?: boolean;
   /** A Redis server of the suite's own. */
   readonly redis?: boolean;

@@ -43,7 +43,7 @@ export function objectsOfBodies(): BodyObject[] {
   return [...objects.values()];
 }
 
-/** The contract with a change in each of these objects: its first field has another type, or there is one field more. */
+/** The contract with a change in each of these objects: its first field has another type, or there is one more. */
 export function changedBodies(
   objects: readonly BodyObject[],
   change: 'other type' | 'required field' | 'optional field',

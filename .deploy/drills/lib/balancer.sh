@@ -19,8 +19,8 @@ server_login_retry = 1
 CONF
 }
 
-# lead_to_standby [keep]: points the address of the database at the second server. Closes the connections to the first one,
-# unless told to keep them.
+# lead_to_standby [keep]: points the address of the database at the second server. Closes the connections to the first
+# one, unless told to keep them.
 lead_to_standby() {
   if [ -n "${POOLER:-}" ]; then
     configure_pooler "$POSTGRES_TWO"
@@ -32,8 +32,8 @@ lead_to_standby() {
   fi
 }
 
-# start_balancer: HAProxy with the configuration of the guides, before two servers and before two PostgreSQL servers. With
-# POOLER=pgbouncer, PgBouncer is before PostgreSQL instead.
+# start_balancer: HAProxy with the configuration of the guides, before two servers and before two PostgreSQL servers.
+# With POOLER=pgbouncer, PgBouncer is before PostgreSQL instead.
 start_balancer() {
   cat >"$WORK/haproxy.cfg" <<CONF
 global

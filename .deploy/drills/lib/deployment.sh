@@ -53,7 +53,7 @@ start_server() {
     node "$IN_USE/.build/cli.js" serve
 }
 
-# start_deployment: PostgreSQL, Redis, two servers behind the balancer, a plan without limits and a key for it in API_KEY.
+# start_deployment: PostgreSQL, Redis, two servers behind the balancer, an unlimited plan and a key for it in API_KEY.
 start_deployment() {
   POSTGRES_ONE=$(free_port) POSTGRES_TWO=$(free_port) DATABASE_PORT=$(free_port) WEB_PORT=$(free_port)
   SERVER_ONE=$(free_port) SERVER_TWO=$(free_port) BALANCER_PORT=$(free_port)

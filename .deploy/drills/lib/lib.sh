@@ -1,6 +1,6 @@
-# Shared by the drills and sourced by them: a whole deployment on this machine, on free ports of 127.0.0.1, in a folder that
-# is removed at the end. This file has the programs and their processes; the others have the deployment, what leads to it,
-# and its clients. The drills need bash, Node.js, PostgreSQL's programs, HAProxy, redis-server and redis-cli.
+# Shared by the drills and sourced by them: a whole deployment on this machine, on free ports of 127.0.0.1, in a folder
+# that is removed at the end. This file has the programs and their processes; the others have the deployment, what leads
+# to it, and its clients. The drills need bash, Node.js, PostgreSQL's programs, HAProxy, redis-server and redis-cli.
 #
 # CATALOG_HOME  the installation to rehearse with (default: the one that contains this file)
 # PGBIN         the folder of PostgreSQL's programs (default: the newest in /usr/lib/postgresql, or that of pg_ctl)

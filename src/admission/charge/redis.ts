@@ -7,7 +7,7 @@ import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } f
 import { MemoryLimiter } from './memory.js';
 
 /**
- * Charges requests one after the other, each to both its counters or to neither, and confirms the epoch in the same
+ * Charges requests one after the other, each to both its counters or neither, and confirms the epoch in the same
  * step.
  *
  * A script, because rate-limiter-flexible changes one counter a command: requests that arrive together would see one

@@ -16,8 +16,8 @@ export interface ExportResult {
 }
 
 /**
- * Exports all titles, people or collections as of one moment, in NDJSON with the columns that an import reads. Streams the
- * rows, so memory stays flat at any size.
+ * Exports all titles, people or collections as of one moment, in NDJSON with the columns that an import reads. Streams
+ * the rows, so memory stays flat at any size.
  *
  * Titles come in the order of the feed, which an import elsewhere keeps. Other rows are sorted by id.
  *

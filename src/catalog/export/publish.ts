@@ -19,8 +19,8 @@ export interface PublishOptions {
 }
 
 /**
- * Publishes all titles, people and collections as of one moment. Until the new manifest stands, the folder's earlier copies
- * are unchanged. Streams the rows, so memory stays flat at any size.
+ * Publishes all titles, people and collections as of one moment. Until the new manifest stands, the folder's earlier
+ * copies are unchanged. Streams the rows, so memory stays flat at any size.
  *
  * @throws the database's or the system's error, or the reason of the aborted signal
  */

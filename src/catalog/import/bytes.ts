@@ -6,7 +6,7 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** How files begin that look like CSV to their users: the bytes, what the file is, what to do, and where the bytes are. */
+/** How files begin that look like CSV to users: the bytes, what the file is, what to do, and where the bytes are. */
 const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, advice: string, at?: number])[] = [
   [Buffer.from([0xff, 0xfe]), 'UTF-16 text', 'Convert it to UTF-8.'],
   [Buffer.from([0xfe, 0xff]), 'UTF-16 text', 'Convert it to UTF-8.'],
@@ -47,7 +47,7 @@ async function* sourceChunks(source: Readable, onBytes: (bytes: number) => void)
   }
 }
 
-/** The length of the longest mark at the beginning of a file, in bytes: a source that is written slowly is not waited for longer. */
+/** The length of the longest mark at the beginning of a file, in bytes: a slow source is not waited for longer. */
 const MARK = 10;
 
 /** @returns the first bytes, at least {@link MARK} of them, and then all bytes, with the first ones in one chunk */

@@ -36,8 +36,8 @@ const COMMA = 44;
 const INCOMPLETE = -1;
 
 /**
- * Reads CSV or TSV with a header line. Fields of CSV may be quoted, with doubled quotes and line breaks inside. Lines end
- * in LF, CRLF or CR. Empty lines are skipped.
+ * Reads CSV or TSV with a header line. Fields of CSV may be quoted, with doubled quotes and line breaks inside. Lines
+ * end in LF, CRLF or CR. Empty lines are skipped.
  *
  * A malformed row costs that row alone: reading resumes at the next line of the file, also after a quote that never
  * closes. The package csv-parse drops all rows up to the next quote, counts a CRLF within quotes as two lines, and

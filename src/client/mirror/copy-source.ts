@@ -75,8 +75,8 @@ export class CopySource {
   }
 
   /**
-   * Downloads the compressed file of titles, and continues where a download was cut. The end is reached only if size and
-   * hash are those of the manifest, so the reader must not use the rows before.
+   * Downloads the compressed file of titles, and continues where a download was cut. The end is reached only if size
+   * and hash are those of the manifest, so the reader must not use the rows before.
    *
    * @throws as fetchManifest() does; TemporaryFailure when the file is gone, so that a newer manifest names another
    */

@@ -15,8 +15,8 @@ const UNUSABLE_MS = 3_600_000;
 const MOST_PASSES = 5;
 
 /**
- * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published and the feed still has
- * every title. Readers of the mirror see its earlier rows until everything is committed. Waits for a copy that can be used.
+ * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published and the feed still
+ * has every title. Readers of the mirror see its earlier rows until everything is committed. Waits for a usable copy.
  *
  * @throws OperatorError when a retry cannot help; with `once`, also when there is no usable copy now
  * @throws the signal's reason
@@ -134,7 +134,7 @@ async function replace(
   observe({ kind: 'loaded', copyOf, counts: { inserted: missing, changed: changed + stamp, deleted: extra } });
 }
 
-/** @returns the oldest position that the feed accepts, in seconds. The service names it when it refuses an older one. */
+/** @returns the oldest position that the feed accepts, in seconds, which the service names when it refuses another */
 async function oldestPosition(fetchPage: FetchPage, signal: AbortSignal): Promise<number> {
   try {
     await fetchPage(0, signal);

@@ -24,7 +24,7 @@ export interface MirrorResult {
  * this one stopped.
  *
  * @returns once the signal is aborted; with `once`, also when nothing more is waiting
- * @throws OperatorError when a retry cannot help, or when the retry policy gives up; with `once`, also the database's errors
+ * @throws OperatorError when a retry cannot help, or when the policy gives up; with `once`, also the database's errors
  */
 export async function mirror(options: MirrorOptions): Promise<MirrorResult> {
   const { signal, once, verifies } = options;
@@ -102,7 +102,7 @@ function isTransient(error: unknown, hasOpened: boolean): boolean {
   return CONFLICT.test(state) || (isDatabaseUnavailable(error) && !MISCONFIGURED.test(state));
 }
 
-/** Keeps a mirror until the signal is aborted, or with `once` until nothing more is waiting. @returns the last position */
+/** Keeps a mirror until the signal is aborted, or with `once` until nothing is waiting. @returns the last position */
 async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promise<number> {
   const { baseUrl, schema, observe } = options;
   for (;;) {

@@ -34,7 +34,7 @@ const LOCK_CLASS = 0x6d697272;
 /** Encodings that hold any title as it is. */
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
-/** Bounds the wait for work that may be silent because the network has lost the connection. Then it closes the session. */
+/** Bounds the wait for work that may be silent because the network has lost the connection, and closes the session. */
 export function bounded<T>(session: Connection, work: Promise<T>): Promise<T> {
   return withTimeout(work, ANSWER_TIMEOUT_MS, () => {
     session.destroy();
@@ -43,8 +43,8 @@ export function bounded<T>(session: Connection, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Prepares a session: its settings, the tables, and for a mirror the lock that one mirror at a time has, which the session
- * keeps.
+ * Prepares a session: its settings, the tables, and for a mirror the lock that one mirror at a time has, which the
+ * session keeps.
  *
  * @param isMirror - whether to take the lock, and to create tables that are missing
  * @throws MirrorLocked, OperatorError, DatabaseUnavailable, or the database's error
@@ -87,7 +87,7 @@ async function lock(session: Connection, schema: string): Promise<void> {
   }
 }
 
-/** Requires the tables. Only what is missing is created, so that a role without that privilege can use existing tables. */
+/** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
 async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
   const schema = pg.escapeIdentifier(name);
   const { rows } = await session.query<Record<'schema' | 'state' | 'titles', string | null>>(

@@ -27,8 +27,8 @@ export interface Comparison {
   /** The sum of the faults. */
   readonly differences: number;
   /**
-   * Rows that the mirror lacks, that have the stamp of the copy but not its content, that have a stamp which is wrong, and
-   * that the catalogue does not have.
+   * Rows that the mirror lacks, that have the stamp of the copy but not its content, that have a stamp which is wrong,
+   * and that the catalogue does not have.
    */
   readonly faults: Readonly<Record<Fault, number>>;
   /** The first faults by id. */
@@ -42,11 +42,11 @@ const LISTED = 10;
 const EVERY_MS = 600_000;
 
 /**
- * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer stamp.
- * The mirror must have no other row with a stamp up to the position of the copy. It may be written meanwhile.
+ * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer
+ * stamp. The mirror must have no other row with a stamp up to the position of the copy. It may be written meanwhile.
  *
- * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from later
- *   in the feed stays.
+ * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from
+ *   later in the feed stays.
  * @throws OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the database's error
  */
 export async function verify(
@@ -125,8 +125,8 @@ export async function verifyNewCopies(options: MirrorOptions): Promise<void> {
  * Compares a mirror with the newest copy, unless that was done before.
  *
  * @returns how many rows differed
- * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.downloadTitles() does; the
- *   database's error
+ * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.downloadTitles() does;
+ *   the database's error
  */
 export async function verifyNewCopy(options: MirrorOptions, retry: RetryOptions): Promise<number> {
   const { source, signal, observe } = options;

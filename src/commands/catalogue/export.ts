@@ -81,7 +81,7 @@ async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContex
 }
 
 /**
- * Writes all rows to standard output. Resolves when they have left the process; if it is a file, when they are on the disk.
+ * Writes all rows to standard output. Resolves when they have left the process or, for a file, are on the disk.
  *
  * @throws the database's error, or OperatorError when the rows cannot be written or the signal is aborted
  */

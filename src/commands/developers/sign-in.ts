@@ -58,7 +58,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       report(stdout, json, document, `${what}\n  ${url}`);
     });
 
-  /** Ends sessions. @returns how many, and a second line that names the passkeys that can still sign in, if there are any */
+  /** Ends sessions. @returns how many, and a second line that names passkeys that can still sign in, if any */
   async function end(id: number, act: (db: Knex) => Promise<number>): Promise<{ ended: number; left: string }> {
     const endAndList = async (db: Knex) => ({ ended: await act(db), passkeys: await listPasskeys(db, id) });
     const { result } = await makeChange(context, endAndList, UNCACHED);

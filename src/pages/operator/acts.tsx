@@ -10,7 +10,7 @@ interface Act {
 }
 
 /**
- * Makes a change for an operator: the events name the operator, servers drop their cached callers, and the log has a line.
+ * Makes a change for an operator: events name the operator, servers drop their cached callers, and the log has a line.
  *
  * @param change - its work is committed when it resolves
  * @param isChanged - whether a server may have cached what was changed

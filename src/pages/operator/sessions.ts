@@ -11,8 +11,8 @@ export const ABSOLUTE_HOURS = 8;
 const MAX_SESSIONS = 100;
 
 /**
- * The sessions of operators, in the memory of this process: they must outlast an outage of the database, whose state the
- * pages show. They end when the server stops.
+ * The sessions of operators, in the memory of this process: they must outlast an outage of the database, whose state
+ * the pages show. They end when the server stops.
  */
 export class OperatorSessions {
   /** When each was signed in, by the hash of its token. */

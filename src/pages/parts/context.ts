@@ -54,7 +54,7 @@ export interface LayoutProps extends PageDescription {
 /** What every page needs, whoever it is for. */
 export interface PageFrame {
   readonly files: StaticFiles;
-  /** The origin under which people reach the pages, such as `https://catalog.example.com`. Known once the server listens. */
+  /** The origin of the pages for people, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
   /** Where developers reach the operator: a `mailto:` or web URL. */
   readonly operatorContact: string | undefined;

@@ -13,8 +13,8 @@ import { page } from '../parts/frame/page.js';
 const parseReport = formParser({ key: { schema: {} } });
 
 /**
- * Adds the page on which anybody can revoke a key they found, with the whole key and without signing in. Programs send JSON
- * instead, which `revokeLeakedKeys` answers. The page discloses nothing that a call with the key would not.
+ * Adds the page on which anybody can revoke a key they found, with the whole key and without signing in. Programs send
+ * JSON instead, which `revokeLeakedKeys` answers. The page discloses nothing that a call with the key would not.
  */
 export function addRevokeLeakedKey(router: PageRouter, parts: PublicParts): void {
   router.get(LEAKED_KEY_PATH, (ctx) => {

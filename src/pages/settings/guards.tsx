@@ -21,16 +21,16 @@ type Guard = (ctx: PageContext, next: Koa.Next) => Promise<void>;
 /** What stands before the pages of the settings. */
 export interface Guards {
   /**
-   * Requires a session, and redirects everybody else to sign-in. A suspended developer passes: use it for pages that only
-   * read, and for ending sessions.
+   * Requires a session, and redirects everybody else to sign-in. A suspended developer passes: use it for pages that
+   * only read, and for ending sessions.
    */
   readonly requireSession: Guard;
   /**
-   * Requires a developer who is not suspended, however old the sign-in is. Use it for what only takes access away: revoking
-   * a leaked key must not wait for a sign-in. Use it also for labels, which grant nothing.
+   * Requires a developer who is not suspended, however old the sign-in is. Use it for what only takes access away:
+   * revoking a leaked key must not wait for a sign-in. Use it also for labels, which grant nothing.
    */
   readonly notSuspended: Guard;
-  /** Requires a developer who is not suspended and signed in within the last 15 minutes. Use it for what creates keys. */
+  /** Requires a developer who is not suspended and signed in within the last 15 minutes. Use it to create keys. */
   readonly requireRecentSignIn: Guard;
 }
 

@@ -39,8 +39,8 @@ const parseName = formParser({ name: { schema: {} } });
 const parseRemoval = formParser({ passkey: { schema: { pattern: '^[0-9]{1,9}$' } } });
 
 /**
- * Adds the passkeys of a developer: their list, and the forms that add and remove one. Removing one only takes access away,
- * so any session may do it.
+ * Adds the passkeys of a developer: their list, and the forms that add and remove one. Removing one only takes access
+ * away, so any session may do it.
  */
 export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, guards: Guards): void {
   router.get(PATH, guards.requireSession, async (ctx) => {

@@ -1,11 +1,11 @@
 'use strict';
 
-// Every page works without this script. What needs it has the class "scripted", which the stylesheet hides without scripts.
+// Every page works without this script. What needs it has the class "scripted", which the stylesheet hides without it.
 
 /** How long a button reads “Copied”, in milliseconds. */
 const COPIED_MS = 2000;
 
-/** How long a form is not sent again, in milliseconds. A person may have stopped the browser from loading the answer. */
+/** How long a form is not sent again, in milliseconds. A person may have stopped the browser while it waited. */
 const SENT_MS = 10_000;
 
 /** How long a call from the page may take, in milliseconds. */

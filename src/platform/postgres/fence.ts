@@ -82,7 +82,7 @@ export class Fence {
   }
 
   /**
-   * Accepts a connection to a replica. A standby reports a new timeline some minutes late, after its next restart
+   * Accepts a connection to a replica. A standby reports a new timeline minutes late, after its next restart
    * point.
    *
    * @throws DatabaseUnavailable where it is no standby of the primary

@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net';
 import { AnswerReader } from '../../support/http/answer-reader.js';
 import type { GeneratorOptions, Latencies } from './protocol.js';
 
-// Sends requests over a fixed number of connections, at a constant rate or as many as are answered. It prints the result as
-// JSON. At a constant rate, a request that finds no free connection waits, and its wait counts: a server that stalls
-// also gets the requests of that time (no "coordinated omission").
+// Sends requests over a fixed number of connections, at a constant rate or as many as are answered. It prints the
+// result as JSON. At a constant rate, a request that finds no free connection waits, and its wait counts: a server that
+// stalls also gets the requests of that time (no "coordinated omission").
 
 const options = JSON.parse(process.argv[2] ?? '') as GeneratorOptions;
 const requests = readFileSync(options.requestsFile, 'utf8')
@@ -84,7 +84,7 @@ const clock = setInterval(() => {
   turnAt = now;
   if (countedFrom === undefined && now - start >= WARM_UP_MS) countedFrom = begin(now);
   if (countedFrom !== undefined && now - countedFrom >= options.seconds * 1000) end(now, countedFrom);
-  // A request is due at the first turn of the clock after its time, so that the clock's own step does not count as a wait.
+  // A request is due at the first turn of the clock after its time, so that the clock's own step is no wait.
   for (; due < ((now - start) / 1000) * (options.rate ?? 0); due++) {
     const connection = idle.pop();
     if (connection === undefined) waiting.push(now);

@@ -9,7 +9,7 @@ import { compiled } from './compile.js';
 import type { GeneratorOptions, Latencies, Load } from './protocol.js';
 
 // wrk needs by far the least processor time, so it does not limit a fast server. It cannot send at a constant rate, and
-// autocannon sends the requests of each second at its beginning. The generator in this folder can, and replaces a missing wrk.
+// autocannon sends the requests of each second at its beginning. The generator here can, and replaces a missing wrk.
 
 /** Each sends its next request as soon as the previous one is answered. */
 const CONNECTIONS = 32;

@@ -39,8 +39,8 @@ export interface MirrorBenchOptions {
 }
 
 /**
- * Publishes synthetic titles of several sizes, and takes, compares and follows with a mirror of them. Then measures what
- * mirrors cost the server.
+ * Publishes synthetic titles of several sizes, and takes, compares and follows with a mirror of them. Then measures
+ * what mirrors cost the server.
  *
  * @returns whether all goals were met
  */

@@ -24,9 +24,9 @@ const WARM_UP_SECONDS = 3;
 type Pids = () => Promise<readonly number[]>;
 
 /**
- * Measures the CPU time that mirrors cost the service and its PostgreSQL each second, while nothing is written and while
- * they follow writes. The mirrors are followers within this process that store nothing, so that their own cost does not
- * count.
+ * Measures the CPU time that mirrors cost the service and its PostgreSQL each second, while nothing is written and
+ * while they follow writes. The mirrors are followers within this process that store nothing, so that their own cost
+ * does not count.
  *
  * @param seconds - of each measurement
  */

@@ -67,7 +67,7 @@ export function bearer(key: string): { authorization: string } {
   return { authorization: `Bearer ${key}` };
 }
 
-/** Creates developers and keys on an unlimited plan. @returns the keys; consecutive ones belong to different developers */
+/** Creates developers and keys on an unlimited plan. @returns the keys; neighbours belong to different developers */
 export async function keysFor(db: Knex, developers: number, keysOfEach: number): Promise<string[]> {
   const ids: number[] = [];
   for (let i = 0; i < developers; i++) ids.push(await newDeveloper(db));

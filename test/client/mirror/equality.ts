@@ -25,8 +25,8 @@ export async function requireEqual(source: Knex, mirror: Knex, schema = 'catalog
 }
 
 /**
- * Requires that a mirror equals its source at its position, by reading both with SQL. The source may be written meanwhile:
- * what was changed after the position is not compared, but every row of the mirror must be in the source.
+ * Requires that a mirror equals its source at its position, by reading both with SQL. The source may be written
+ * meanwhile: what was changed after the position is not compared, but every row of the mirror must be in the source.
  *
  * @returns the number of rows of the mirror; 0 if it has not begun
  */

@@ -19,8 +19,8 @@ import { requireEqual } from './equality.js';
 import { startCopyHost, type CopyHost } from './publishing.js';
 
 /**
- * A service, a static host of its copies, and the database of a mirror, opened by mocha's hooks. All are empty before each
- * test. Call it first thing in `describe`.
+ * A service, a static host of its copies, and the database of a mirror, opened by mocha's hooks. All are empty before
+ * each test. Call it first thing in `describe`.
  */
 export function mirrorWorld() {
   let ahead = 0n;

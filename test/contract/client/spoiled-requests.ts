@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { exchangeRaw } from './raw-exchange.js';
 
 /**
- * Requests that are refused before the key is checked, by the code of the problem that answers them. Each function takes the
- * request line and the header fields, and returns the bytes to send.
+ * Requests that are refused before the key is checked, by the code of the problem that answers them. Each function
+ * takes the request line and the header fields, and returns the bytes to send.
  */
 export const SPOILED = {
   malformed_request: (head: string) => `${head}If-None-Match: "a\u0001b"\r\n\r\n`,

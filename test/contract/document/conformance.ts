@@ -25,8 +25,8 @@ const validators = new Map<Node, ValidateFunction>();
 const responses = operationResponses();
 
 /**
- * Compares an answer with the response that it should be: status, media type to the letter, headers and body. All required
- * headers must be present, each with a value that its schema allows.
+ * Compares an answer with the response that it should be: status, media type to the letter, headers and body. All
+ * required headers must be present, each with a value that its schema allows.
  *
  * @returns every deviation, each with its place; none if the answer is as documented
  */

@@ -105,7 +105,7 @@ export function* nodesWithin(value: unknown): Generator<Node> {
   for (const part of Object.values(value)) yield* nodesWithin(part);
 }
 
-/** The schema and all that it is made of (properties, items, alternatives), references resolved, each with its place. */
+/** The schema and all that it is made of (properties, items, alternatives), references resolved, with their places. */
 export function* schemasWithin(schema: Node, place: string): Generator<{ place: string; schema: Node }> {
   const resolved = resolve(schema);
   yield { place, schema: resolved };

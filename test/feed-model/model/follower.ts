@@ -49,7 +49,7 @@ function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { 
   } satisfies Partial<FollowOptions>;
 }
 
-/** Follows until nothing is waiting. @returns the new position @throws OperatorError when the service refuses the position */
+/** Follows until nothing is waiting. @returns the new position @throws OperatorError when the service refuses one */
 export function followOnce(address: FeedAddress, mirror: Mirror, since: number): Promise<number> {
   return follow({ ...optionsFor(address, mirror, since, { intervalMs: 0 }), once: true });
 }

@@ -47,7 +47,7 @@ export interface ModelRun {
 /** Nearly the whole window of the feed, in seconds. */
 const LONG_AGO = 30 * 86_400 - 600;
 
-/** How long before its full copy a follower begins, in seconds: longer than a transaction of the model holds the lock. */
+/** How long before its full copy a follower begins, in seconds: longer than the model's transactions hold the lock. */
 const COPY_MARGIN = 60;
 
 /** Runs writers and followers at the same time, and checks at the end that every follower has the whole catalogue. */
@@ -110,8 +110,8 @@ export async function runModel(catalogue: ModelCatalogue, options: ModelOptions)
 }
 
 /**
- * Starts a follower from a full copy, made while others write. It begins at the newest entry, read before the copy, or at
- * the time of the copy less a margin for entries that are not committed yet.
+ * Starts a follower from a full copy, made while others write. It begins at the newest entry, read before the copy, or
+ * at the time of the copy less a margin for entries that are not committed yet.
  */
 async function startLate(catalogue: ModelCatalogue, name: string, margin: number): Promise<ModelFollower> {
   const { db } = catalogue;

@@ -28,7 +28,7 @@ export interface WriterOptions {
   readonly before?: (() => Promise<void>) | undefined;
 }
 
-/** A serialization failure; and what only a schema without the lock allows: a deadlock, and two importers of one new id. */
+/** A serialization failure; and what only a schema without the lock allows: a deadlock, or two importers of an id. */
 const CONFLICTS = new Set(['40001', '40P01', '23505']);
 
 /** The statements of steps: $1 are the ids, $2 is the title. */

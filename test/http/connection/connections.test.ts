@@ -52,7 +52,7 @@ const PROBLEMS: readonly (readonly [what: string, bytes: string, status: number,
   ],
 ];
 
-/** Bytes, whether the client closes its side behind them, and the statuses of all answers before the connection ends. */
+/** Bytes, whether the client closes its side after them, and the statuses of all answers before the connection ends. */
 const CONVERSATIONS: readonly (readonly [what: string, bytes: string, closesItsSide: boolean, statuses: number[]])[] = [
   [
     'a request with little content keeps the connection',

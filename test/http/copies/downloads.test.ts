@@ -125,7 +125,7 @@ describe('downloads of published copies', () => {
     await eventually('the place is free', async () => (await get(large, { range: 'bytes=0-9' })).status === 206);
   });
 
-  /** @returns the descriptors of this process that have a file of this name; none where the system does not list them */
+  /** @returns the descriptors of this process that have a file of this name; none where the system lists none */
   async function openFiles(name: string): Promise<string[]> {
     if (!existsSync('/proc/self/fd')) return [];
     const links = (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ''));

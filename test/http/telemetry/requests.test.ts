@@ -15,7 +15,7 @@ import { testWorld } from '../../support/world.js';
 const PROJECT = 'Zanzibar film club';
 const PLAN = 'plan-of-zanzibar';
 
-/** Requests that are sent so many times each with a valid key, and the operation and the status that they count under. */
+/** Requests that are sent so many times each with a valid key, and the operation and the status that count them. */
 const REQUESTS: readonly (readonly [
   count: number,
   path: string,
@@ -81,7 +81,7 @@ describe('the metrics of requests', () => {
       .status;
   }
 
-  /** Returns what was counted since the test began, once so many requests are: connections close after their answers. */
+  /** Returns what was counted since the test began, once so many requests are: a connection closes after its answer. */
   function scrapeAfter(count: number): Promise<Scrape> {
     return eventually(`${count} requests are counted`, async () => {
       const { text, series } = await scrapeAll();

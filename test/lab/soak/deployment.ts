@@ -25,7 +25,7 @@ const LOG_INTERVAL_MS = 200;
 /** What a server has lost or has back. The log of requests is far longer. */
 const CHANGE = /"msg":"(\w+) (lost|back)/;
 
-/** Two servers behind a balancer, on a PostgreSQL and a Redis of their own, with networks in between that can be made bad. */
+/** Two servers behind a balancer, on their own PostgreSQL and Redis, with networks in between that can be made bad. */
 export class Deployment {
   readonly db: Knex;
   readonly servers = new Map<'one' | 'two', ServerProcess>();

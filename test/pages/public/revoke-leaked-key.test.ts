@@ -21,7 +21,7 @@ interface Described {
 
 const DOCUMENT = JSON.parse(readFileSync(new URL('generated/openapi-leaked-keys.json', ROOT), 'utf8')) as Described;
 
-/** Holds the content of a message against the OpenAPI document. @param message - a response, or the body of a request */
+/** Holds the content of a message against the OpenAPI document. @param message - a response, or a request's body */
 function assertDescribed(message: unknown, mediaType: string, content: unknown): void {
   const { schema } = (message as { content: Record<string, { schema: object }> }).content[mediaType] ?? assert.fail();
   const ajv = new Ajv({ strict: false, allErrors: true });

@@ -166,7 +166,7 @@ describe('signing in by OpenID Connect', () => {
     assert.ok(declined.text.includes('Your provider refused the sign-in'));
   });
 
-  /** @returns the path of a callback with a code that the provider does not know, for a browser that has begun a sign-in */
+  /** @returns the path of a callback with a code that the provider does not know, for a browser that began a sign-in */
   async function wrongAnswer(visitor: Visitor): Promise<string> {
     const { headers } = await visitor.get('/sign-in/oidc');
     const state = new URL(headers.location ?? '').searchParams.get('state') ?? '';

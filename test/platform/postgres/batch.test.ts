@@ -34,7 +34,7 @@ describe('reads that share queries', () => {
     return queries;
   }
 
-  /** Runs reads while every connection is in use, and commits a title after they were asked for and before any is sent. */
+  /** Runs reads while every connection is in use, and commits a title after they were asked for, before any is sent. */
   async function askBeforeCommit<T>(id: string, ask: () => Promise<T>): Promise<T> {
     const pool = poolOf(world.db);
     const held = await Promise.all(Array.from({ length: pool.state.max }, () => pool.connect()));

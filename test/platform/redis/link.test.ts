@@ -140,7 +140,7 @@ describe('the link to Redis', () => {
         / sub=1 .*cmd=subscribe /m.test(String(await call(redis.sentinel, 'CLIENT', 'LIST'))),
       );
       await redis.failOver();
-      // The Sentinel reconfigures the old master some ten seconds later. Until then it would take writes, and lose them.
+      // The Sentinel reconfigures the old master some ten seconds later. Until then it takes writes, and loses them.
       await eventually('it is at the new master', () => changes.at(-1) === 'up');
       assert.equal(changes.length, 2);
       assert.match(String(await call(redis.master, 'ROLE')), /^master,/);

@@ -7,8 +7,8 @@ const contract = JSON.parse(readFileSync(new URL('generated/openapi.json', ROOT)
 const HOUR_S = 3_600;
 
 /**
- * An address of each operation of the contract, by its operationId, made from the examples of its required parameters. It
- * is answered with 200 on the demo catalogue.
+ * An address of each operation of the contract, by its operationId, made from the examples of its required parameters.
+ * It is answered with 200 on the demo catalogue.
  *
  * @param values - of parameters, in place of their examples; `since` is an hour ago unless it is among them
  */

@@ -35,7 +35,7 @@ export interface Deviation {
 const PRESENT_AND_VERIFIED = 1 | 4;
 const WITH_KEY = 64;
 
-/** A passkey with its private key, and the browser that uses it. What it returns is what `toJSON()` of a browser returns. */
+/** A passkey with its private key, and the browser that uses it. It returns what `toJSON()` of a browser returns. */
 export class Authenticator {
   readonly credentialId = randomBytes(16).toString('base64url');
   readonly #keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -12,7 +12,8 @@ const BEFORE_END_MS = 150;
 const LIVES = [2, 8, 32, 128];
 
 /**
- * Does what must be done before keys expire. When it fails because they have, it is done again with keys that live longer.
+ * Does what must be done before keys expire. When it fails because they have, it is done again with keys that live
+ * longer.
  *
  * @param act - makes keys that live for some seconds, and uses them
  */
@@ -38,8 +39,8 @@ export async function expireIn(db: Knex, prefix: string, ms: number): Promise<vo
 
 /**
  * Uses a key once, and shortly before its end again until it has been refused some times. Compares each answer with the
- * database's clock: before the key's end it must be 200, and after the end 401. A request that is under way at the end may
- * get either.
+ * database's clock: before the key's end it must be 200, and after the end 401. A request that is under way at the end
+ * may get either.
  *
  * @param ask - for the status of one answer
  * @returns how many requests were served

@@ -21,8 +21,8 @@ const NOT_COPIED =
   /\/(?:\.s\.PGSQL\..+|postmaster\.(?:pid|opts)|pg_wal\/.+|pg_replslot\/.+|pg_stat_tmp\/.+|pgsql_tmp.*)$/;
 
 /**
- * Makes a physical replica of a running server and starts it, by PostgreSQL's low-level functions, since pg_basebackup does
- * not come with the embedded PostgreSQL.
+ * Makes a physical replica of a running server and starts it, by PostgreSQL's low-level functions, since pg_basebackup
+ * does not come with the embedded PostgreSQL.
  */
 export async function startReplica(primary: TestPostgres): Promise<TestReplica> {
   const folder = await temporaryFolder();

@@ -96,7 +96,7 @@ export async function resize(page: Page, size: { readonly width: number; readonl
   await stopsFollowSizes(page);
 }
 
-/** The script of a page sees sizes a little later than the page has them. Boxes that scroll then are stops of the tab key. */
+/** The script of a page sees sizes a little later than the page has them: only then are boxes that scroll tab stops. */
 async function stopsFollowSizes(page: Page): Promise<void> {
   await eventually('the boxes that scroll, and no other, are stops', () =>
     page.evaluate(() =>

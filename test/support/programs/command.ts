@@ -8,7 +8,7 @@ import type * as Program from '../../../src/commands/program.js';
 import { ROOT } from '../guides.js';
 import type { Outcome } from '../program.js';
 
-/** Runs a command on a database alone, and leaves the caution out that changes then print: servers might share a Redis. */
+/** Runs a command on a database alone, without the caution that changes then print: servers might share a Redis. */
 export async function runWithoutRedis(
   args: readonly string[],
   databaseUrl: string,
@@ -121,7 +121,7 @@ export async function programCommands(): Promise<readonly ProgramCommand[]> {
   return list(program, '');
 }
 
-/** By import(), as the program loads its commands: mocha loads what is imported otherwise as CommonJS, and each class twice. */
+/** By import(), as the program loads its commands: mocha loads other imports as CommonJS, and each class twice. */
 function loadProgram(): Promise<typeof Program> {
   return import('../../../src/commands/program.js');
 }

@@ -11,7 +11,7 @@ const RECORDER = fileURLToPath(new URL('record-files.cjs', import.meta.url));
  * Runs the built program to its end, which must be a good one, and records what it brings to the disk.
  *
  * @param stdout - the file that its standard output is appended to
- * @returns in order: `sync NAME` for a file or folder that is on the disk now, `NAME -> NAME` for one that has another name.
+ * @returns in order: `sync NAME` for a file or folder that is on the disk now, `NAME -> NAME` for a renamed one.
  *   Standard output is `1`; what follows the name of a temporary file's later file is left out.
  */
 export async function recordFiles(

@@ -31,7 +31,7 @@ export function signalServers(folder: string, signal: NodeJS.Signals): number {
   return pids.length;
 }
 
-/** Kills all processes of a folder's servers, and waits until they are gone. For the end of a process, which awaits nothing. */
+/** Kills all processes of a folder's servers, and waits until they are gone: a process that ends awaits nothing. */
 export function killServers(folder: string): void {
   const deadline = Date.now() + KILL_TIMEOUT_MS;
   while (signalServers(folder, 'SIGKILL') > 0 && Date.now() < deadline) {
@@ -52,8 +52,8 @@ function sharedMemoryOf(folder: string): string[] {
 }
 
 /**
- * Removes the shared memory of a folder's servers, which were killed. It would stay until the machine restarts. A system
- * has a few thousand such segments at most, and then no PostgreSQL starts.
+ * Removes the shared memory of a folder's servers, which were killed. It would stay until the machine restarts. A
+ * system has a few thousand such segments at most, and then no PostgreSQL starts.
  */
 export function removeSharedMemory(folder: string): void {
   // Where the program is missing, the memory stays.

@@ -1,8 +1,9 @@
 import type { Context } from 'mocha';
 
 /**
- * Skips a test, or all of a suite from its `before` hook, that needs a part which this machine does not have. Each line of
- * the report then names the part. On a build machine, a skipped test without such a line is a failure (see reporter.cjs).
+ * Skips a test, or all of a suite from its `before` hook, that needs a part which this machine does not have. Each line
+ * of the report then names the part. On a build machine, a skipped test without such a line is a failure (see
+ * reporter.cjs).
  *
  * @param part - such as `IPv6`
  */

@@ -48,7 +48,7 @@ export const CHROMIUM = systemProgram(
   ['chromium-headless-shell', 'chromium'],
 );
 
-/** The checker of Prometheus' rules. It is part of a package that also has a server, so it is not installed for the tests. */
+/** The checker of Prometheus' rules. Its package also has a server, so it is not installed for the tests. */
 export const PROMTOOL = systemProgram('promtool', ['promtool'], ['prometheus']);
 
 /** The checker of systemd's units. It is part of systemd, which is not installed for the tests. */

@@ -30,8 +30,8 @@ export function readGuides(packageRoot: string): Promise<readonly Guide[]> {
 }
 
 /**
- * Adds the guides for operators. They need no session: nothing in them is secret, and an outage of the database, which a
- * sign-in needs, is when the runbook is needed.
+ * Adds the guides for operators. They need no session: nothing in them is secret, and an outage of the database, which
+ * a sign-in needs, is when the runbook is needed.
  */
 export function addGuides(router: PageRouter, parts: OperatorParts): void {
   addGuidePages(router, {

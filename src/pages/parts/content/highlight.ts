@@ -16,7 +16,7 @@ for (const [name, grammar] of Object.entries(GRAMMARS)) highlighter.registerLang
 /** A language that code can be highlighted in. */
 export type Language = keyof typeof GRAMMARS;
 
-/** The kinds of token that have a colour, by their scope in highlight.js, as classes of one letter to keep pages small. */
+/** The kinds of token that have a colour, by their scope in highlight.js. Classes of one letter keep pages small. */
 const CLASSES: Readonly<Record<string, string>> = {
   comment: 'c',
   keyword: 'k',

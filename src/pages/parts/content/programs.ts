@@ -10,8 +10,8 @@ export interface Program {
 }
 
 /**
- * Writes a call in each language. Each program prints the response. An error goes to standard error, with a failing exit code.
- * They need no package.
+ * Writes a call in each language. Each program prints the response. An error goes to standard error, with a failing
+ * exit code. They need no package.
  */
 export const programsOf = (url: string): readonly Program[] => [
   {

@@ -17,7 +17,8 @@ interface SampleTabsProps {
 }
 
 /**
- * A call of the API in each language, of which radio buttons show one at a time without a script. The script shows the language that was chosen last.
+ * A call of the API in each language, of which radio buttons show one at a time without a script. The script shows the
+ * language that was chosen last.
  *
  * @example <SampleTabs name="first-call" baseUrl={site.publicUrl()} target="/api/v1/stats" />
  */
@@ -54,8 +55,8 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
 }
 
 /**
- * Highlights a program in each language once. The first time compiles the grammar of its language, so the first page with
- * samples would block the process. Between languages, other requests get their turn.
+ * Highlights a program in each language once. The first time compiles the grammar of its language, so the first page
+ * with samples would block the process. Between languages, other requests get their turn.
  */
 export const prepareSamples = cached(async () => {
   for (const { code, language } of programsOf('https://catalog.example.com/api/v1/stats')) {

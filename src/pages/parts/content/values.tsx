@@ -44,8 +44,8 @@ export function BothTimes({ at }: { readonly at: string | null }): VNode {
 }
 
 /**
- * Text that a user has chosen, such as a label. A name in Hebrew or Arabic reads from the right without turning the text
- * around it.
+ * Text that a user has chosen, such as a label. A name in Hebrew or Arabic reads from the right without turning the
+ * text around it.
  */
 export function UserText({ text }: { readonly text: string }): VNode {
   return <bdi>{harmless(text)}</bdi>;
@@ -56,7 +56,7 @@ export function isolated(text: string): string {
   return `\u2068${harmless(text)}\u2069`;
 }
 
-/** The same for a text that stands alone. Names written in SQL are unchecked, and a control character could end an isolation. */
+/** The same for a text that stands alone. Names from SQL are unchecked: a control character could end an isolation. */
 export function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }

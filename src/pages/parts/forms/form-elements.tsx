@@ -64,8 +64,8 @@ interface ErrorSummaryProps {
 }
 
 /**
- * What must be corrected before a form is sent again. It has the focus, so that screen readers read it first. Use it at the
- * top of a page with `hasErrors`.
+ * What must be corrected before a form is sent again. It has the focus, so that screen readers read it first. Use it at
+ * the top of a page with `hasErrors`.
  */
 export function ErrorSummary({ errors }: ErrorSummaryProps): VNode | null {
   const wrong = Object.entries(errors).filter(([, message]) => message !== undefined);

@@ -31,8 +31,8 @@ export async function receiveForm(ctx: PageContext, next: () => Promise<void>): 
 }
 
 /**
- * Refuses a request that another site has made a browser send (cross-site request forgery). Browsers name the origin of a
- * request in `Sec-Fetch-Site`; those before 2023, and all on plain http, only in `Origin`. This is the rule of
+ * Refuses a request that another site has made a browser send (cross-site request forgery). Browsers name the origin of
+ * a request in `Sec-Fetch-Site`; those before 2023, and all on plain http, only in `Origin`. This is the rule of
  * `net/http.CrossOriginProtection` in Go 1.25, except that a form with neither field is refused.
  *
  * @throws PageError 403
@@ -53,7 +53,7 @@ function requireSameOrigin(ctx: PageContext): void {
 interface FormField {
   /** A JSON Schema of the value, which is a string without spaces around it; empty where the field was not sent. */
   readonly schema: object;
-  /** For a person whose value does not fit. Without one, no browser sends such a value, and the whole form is refused. */
+  /** For a person whose value does not fit. Without one, no browser sends such a value, and the form is refused. */
   readonly message?: string | ((value: string) => string);
 }
 

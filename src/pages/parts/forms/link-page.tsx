@@ -11,8 +11,8 @@ interface LinkPage {
 }
 
 /**
- * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages. It is the same
- * for every token and takes no query.
+ * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages. It is the
+ * same for every token and takes no query.
  */
 export function addLinkPage(router: PageRouter, { path, opens }: LinkPage): void {
   router.get(`${path}/:token`, (ctx) => {

@@ -36,8 +36,8 @@ export async function readListPage<T>(
 }
 
 /**
- * Reads what a list is searched for, `?q=`. A search for a key leads to one for its prefix, which finds it: the secret leaves
- * the address, which is kept in histories.
+ * Reads what a list is searched for, `?q=`. A search for a key leads to one for its prefix, which finds it: the secret
+ * leaves the address, which is kept in histories.
  *
  * @returns an empty text for the whole list; undefined once the request is redirected
  */

@@ -2,8 +2,8 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { PageDescription, StaticFiles } from '../context.js';
 
 /**
- * The first paint waits for the script, so that nothing moves when it unfolds the target of a link or shows the language
- * that was chosen before. The types of Preact lack the attribute.
+ * The first paint waits for the script, so that nothing moves when it unfolds the target of a link or shows the
+ * language that was chosen before. The types of Preact lack the attribute.
  */
 const BEFORE_FIRST_PAINT = { blocking: 'render' };
 

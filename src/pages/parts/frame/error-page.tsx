@@ -47,7 +47,7 @@ interface NextStep {
 const HOME: NextStep = { address: '/', label: 'Go to the home page' };
 const SIGN_IN: NextStep = { address: '/sign-in', label: 'Go to the sign-in page' };
 
-/** Where the reader of an error goes next, by the part of the site, and what shows whether a form there has changed something. */
+/** Where the reader of an error goes next, by the part of the site, and what shows whether a form changed something. */
 const PARTS: readonly { readonly path: string; readonly next: NextStep; readonly record?: NextStep }[] = [
   {
     path: '/settings/keys',
@@ -71,7 +71,7 @@ interface ShownError extends Pick<PageError, 'status' | 'title' | 'detail' | 'he
   readonly links: readonly NextStep[];
 }
 
-/** Answers with an error: what happened, what became of the form, where to go, and the request ID that leads to the cause in the log. */
+/** Answers with an error: what happened, what became of the form, where to go, and the request ID for the log. */
 export function answerError(ctx: PageContext, { status, title, detail, headers, record, links }: ShownError): void {
   let outcome: ComponentChildren = 'Nothing was changed.';
   if (status >= 500 && record === undefined) {

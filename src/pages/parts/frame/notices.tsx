@@ -34,7 +34,8 @@ const CONFIRMATIONS = {
 type Confirmation = keyof typeof CONFIRMATIONS;
 
 /**
- * Redirects to a page that confirms what has been done. It is shown once, so that the page can be reloaded and visited again.
+ * Redirects to a page that confirms what has been done. It is shown once, so that the page can be reloaded and
+ * revisited.
  *
  * @param address - our own
  * @param propagation - for a change of a key, a developer or a plan: when it applies

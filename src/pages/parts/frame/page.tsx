@@ -34,8 +34,8 @@ export function page(ctx: PageContext, options: PageOptions, children: Component
 }
 
 /**
- * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret beside
- * text that the client chose.
+ * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret
+ * beside text that the client chose.
  */
 export function answerPage(ctx: PageContext, { status = 200, ...description }: PageOptions, body: ComponentChildren) {
   ctx.status = status;

@@ -45,8 +45,8 @@ export function Tabs<Id extends string>({
 }
 
 /**
- * Answers with a page behind sign-in: whose it is, the way out, the navigation, what has just been done, and the body under
- * its heading.
+ * Answers with a page behind sign-in: whose it is, the way out, the navigation, what has just been done, and the body
+ * under its heading.
  */
 export function signedInPage<Id extends string>(
   ctx: PageContext,

@@ -53,7 +53,7 @@ export interface GuideShelf {
   readonly markdownPath?: (guide: Guide) => string;
   /** @returns the text of a guide as this deployment shows it */
   readonly textOf?: (guide: Guide) => string;
-  /** @returns the address of the reference, with the guides for developers below it; undefined where it is not served */
+  /** @returns the address of the reference, with the guides for developers below it; undefined if it is not served */
   readonly docs: () => string | undefined;
 }
 

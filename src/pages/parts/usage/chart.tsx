@@ -42,8 +42,8 @@ export function UsageCharts(props: ChartsProps): VNode {
 }
 
 /**
- * One series. Lengths along the time are percentages and all others are pixels, so the chart fits any width and its text
- * keeps its size. Only attributes are used: the content security policy forbids styles.
+ * One series. Lengths along the time are percentages and all others are pixels, so the chart fits any width and its
+ * text keeps its size. Only attributes are used: the content security policy forbids styles.
  */
 function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typeof SERIES)[number] }): VNode {
   const { name, label, className, height } = series;
@@ -115,8 +115,8 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
 }
 
 /**
- * @returns the lines of a scale, from 0 to the first that is not below a count, in whole steps of 1, 2 or 5 times a power
- * of ten
+ * @returns the lines of a scale, from 0 to the first that is not below a count, in whole steps of 1, 2 or 5 times a
+ * power of ten
  */
 export function scaleLines(most: number, mostLines: number): readonly number[] {
   for (let power = 1; ; power *= 10) {

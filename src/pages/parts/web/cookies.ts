@@ -50,8 +50,8 @@ export function removeCookies(ctx: PageContext): void {
 }
 
 /**
- * With the prefix `__Host-` a browser refuses a cookie set by another host of the same domain. The prefix needs `Secure`,
- * which browsers drop on plain http, so a service on loopback does without.
+ * With the prefix `__Host-` a browser refuses a cookie set by another host of the same domain. The prefix needs
+ * `Secure`, which browsers drop on plain http, so a service on loopback does without.
  */
 function nameOf(ctx: PageContext, name: CookieName): string {
   return isSecure(ctx) ? `__Host-${name}` : `catalog-${name}`;

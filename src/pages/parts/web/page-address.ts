@@ -11,8 +11,8 @@ const MAX_VALUE = 400;
 const MAX_ADDRESS = 3_500;
 
 /**
- * The address to return to after a request. For GET it is the requested one. For POST it is the page with the form, with
- * the submitted fields in its query.
+ * The address to return to after a request. For GET it is the requested one. For POST it is the page with the form,
+ * with the submitted fields in its query.
  */
 export function addressOf(ctx: PageContext): string {
   const { method, path, state } = ctx;
@@ -28,8 +28,8 @@ export function addressOf(ctx: PageContext): string {
 }
 
 /**
- * Joins a path and a query. Parameters that are too long or contain a key are left out. Empty ones are kept, since a person may have
- * cleared a field.
+ * Joins a path and a query. Parameters that are too long or contain a key are left out. Empty ones are kept, since a
+ * person may have cleared a field.
  *
  * @param path - our own
  */

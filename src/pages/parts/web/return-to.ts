@@ -18,8 +18,8 @@ const WAITING_SECONDS = 60;
 export const INTERRUPTIONS = ['signed-out', 'sign-in-too-old'] as const;
 
 /**
- * Redirects to the sign-in page, which leads back to the page of this request. A form is then filled in as it was sent, and
- * its page shows once that it was not processed.
+ * Redirects to the sign-in page, which leads back to the page of this request. A form is then filled in as it was sent,
+ * and its page shows once that it was not processed.
  *
  * @param reason - why the request needs a sign-in
  */

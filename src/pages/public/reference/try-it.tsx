@@ -9,8 +9,8 @@ interface TryItProps {
 }
 
 /**
- * A form that calls the operation from the page by the script. No field has a name, so sending the form without the script
- * sends nothing. The key stays in the fields of the page.
+ * A form that calls the operation from the page by the script. No field has a name, so sending the form without the
+ * script sends nothing. The key stays in the fields of the page.
  */
 export function TryIt({ operation: { operationId, path }, parameters }: TryItProps): VNode {
   const id = (name: string): string => `try-${operationId}-${name}`;

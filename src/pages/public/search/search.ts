@@ -59,8 +59,8 @@ export interface FoundGroup {
 export type Search = (query: string) => readonly FoundGroup[];
 
 /**
- * Indexes a list of entries. A word of a query matches the words that it begins; if there are none, it counts as mistyped and
- * matches similar ones.
+ * Indexes a list of entries. A word of a query matches the words that it begins; if there are none, it counts as
+ * mistyped and matches similar ones.
  */
 export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   const known = new Set<string>();
@@ -120,7 +120,7 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   };
 }
 
-/** @returns a word as it is indexed: in lower case and without the ending of a plural; undefined for one that says little */
+/** @returns a word as it is indexed: in lower case, without a plural's ending; undefined for one that says little */
 function termOf(word: string): string | undefined {
   const term = word.toLowerCase();
   if (STOP_WORDS.has(term)) return undefined;

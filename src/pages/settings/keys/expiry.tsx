@@ -149,8 +149,8 @@ interface ExpiryFieldsProps {
 }
 
 /**
- * The fields that name when a key expires. The date is hidden unless it is chosen, in browsers that can do it. Give their form
- * `noValidate`: a browser would not submit a hidden date that is half typed, and could not show why.
+ * The fields that name when a key expires. The date is hidden unless it is chosen, in browsers that can do it. Give
+ * their form `noValidate`: a browser would not submit a hidden date that is half typed, and could not show why.
  */
 export function ExpiryFields({
   submission: { values, errors },

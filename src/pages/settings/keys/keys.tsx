@@ -10,7 +10,7 @@ import { answerRefusals } from './refusals.js';
 import { addRevokeKey } from './revoke-key.js';
 import { addRollKey } from './roll-key.js';
 
-/** Adds the keys of a developer: their list, the form that creates one, the page of each, and the forms that change it. */
+/** Adds the keys of a developer: their list, the form that creates one, the page of each and forms that change it. */
 export function addKeys(router: SettingsRouter, parts: SiteParts, guards: Guards): void {
   router.use(KEYS_PATH, answerRefusals);
   addKeyList(router, parts, guards);

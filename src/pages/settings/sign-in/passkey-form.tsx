@@ -33,7 +33,7 @@ interface PasskeyFormProps {
   readonly children: ComponentChildren;
 }
 
-/** A form that is sent with what the browser's own dialog for passkeys returns. The script shows it where there is one. */
+/** A form that is sent with what the browser's dialog for passkeys returns. The script shows it where there is one. */
 export function PasskeyForm({ act, action, party, children }: PasskeyFormProps): VNode {
   const wrongAddress = `Passkeys work only at ${party.origin}. Open this page there.`;
   return (
