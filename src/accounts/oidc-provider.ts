@@ -206,7 +206,7 @@ export class OidcProvider {
         client.ClientSecretBasic(clientSecret),
         {
           timeout: TIMEOUT_SECONDS,
-          // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
+          // The settings allow http for a provider on this machine alone. The package marks this to make it stand out.
           // oxlint-disable-next-line typescript/no-deprecated
           ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
         },
