@@ -126,7 +126,8 @@ export function urlOf(host: string, port: number): string {
   return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
 }
 
-function authority(host: string, port: number): string {
+/** @returns a host and a port as a URL has them */
+export function authority(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 

@@ -1,5 +1,5 @@
 import { formatCount } from '../../platform/text/count.js';
-import { Table } from '../parts/content/table.js';
+import { numeric, Table } from '../parts/content/table.js';
 import type { PageRouter } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
 import { operatorPage } from './layout.js';
@@ -25,7 +25,7 @@ export function addFailedKeys(router: PageRouter, { failedAddresses, config }: O
         ) : (
           <Table
             caption="Addresses by failed keys"
-            columns={['Address', { label: 'Failed keys', numeric: true }]}
+            columns={['Address', ...numeric('Failed keys')]}
             rows={addresses.map(({ address, failures }) => [<code>{address}</code>, formatCount(failures)])}
           />
         )}

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { SETTINGS, type Config } from '../../config/settings.js';
+import { authority } from '../../http/connection/server.js';
 import { Table } from '../parts/content/table.js';
 import type { PageRouter } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
@@ -38,19 +39,17 @@ function Value({ setting, config }: { readonly setting: keyof Config; readonly c
   return isSecret ? 'set, not shown' : <code>{textOf(value)}</code>;
 }
 
-/** @returns a value as its variable has it */
-function textOf(value: Config[keyof Config]): string {
-  if (Array.isArray(value)) return (value as readonly Address[]).map(addressOf).join(',');
-  if (typeof value === 'object') return addressOf(value as Address);
-  if (typeof value === 'boolean') return value ? 'on' : 'off';
-  return value === undefined ? 'off' : String(value);
-}
-
 interface Address {
   readonly host: string;
   readonly port: number;
 }
 
-function addressOf({ host, port }: Address): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+/** @returns a value as its variable has it */
+function textOf(value: Config[keyof Config]): string {
+  if (typeof value === 'object') {
+    const addresses: readonly Address[] = [value as Address | readonly Address[]].flat();
+    return addresses.map(({ host, port }) => authority(host, port)).join(',');
+  }
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value === undefined ? 'off' : String(value);
 }

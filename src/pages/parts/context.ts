@@ -38,7 +38,7 @@ export interface PageDescription {
   readonly markdown?: string;
   /** A sentence for search engines. */
   readonly description?: string;
-  /** Whether the page shows a form again whose values need a correction. */
+  /** Whether the page shows a form again whose values need a correction: by default one with status 422. */
   readonly hasErrors?: boolean | undefined;
   /** For the answer to a form: the address that takes its place in the history of the browser. */
   readonly address?: string | undefined;

@@ -58,11 +58,7 @@ interface Reported {
 function show(ctx: PageContext, { outcome, error }: Reported): void {
   page(
     ctx,
-    {
-      title: 'Revoke a leaked key',
-      status: error === undefined ? 200 : 422,
-      hasErrors: error !== undefined,
-    },
+    { title: 'Revoke a leaked key', status: error === undefined ? 200 : 422 },
     <>
       <ErrorSummary errors={{ key: error }} />
       {outcome !== undefined && (

@@ -7,7 +7,7 @@ import { formParser, hashOfForm, ONCE_FIELD, type Submission } from '../../parts
 import { queryOf } from '../../parts/web/page-address.js';
 import { seeOther } from '../../parts/web/return-to.js';
 import { Badge, Button } from '../../parts/content/components.js';
-import { Table } from '../../parts/content/table.js';
+import { numeric, Table } from '../../parts/content/table.js';
 import { Checkbox, CHECKBOX, ErrorSummary, Form } from '../../parts/forms/form-elements.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { UserText } from '../../parts/content/values.js';
@@ -63,13 +63,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
           <Table
             caption={`Developers by requests in ${SHOWN_DAYS} days`}
             hasCards
-            columns={[
-              'Developer',
-              { label: `Requests in ${SHOWN_DAYS} days`, numeric: true },
-              { label: 'Served', numeric: true },
-              { label: 'Refused', numeric: true },
-              { label: 'Failed', numeric: true },
-            ]}
+            columns={['Developer', ...numeric(`Requests in ${SHOWN_DAYS} days`, 'Served', 'Refused', 'Failed')]}
             rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
               <span class="developer-name">
                 <a href={`${DEVELOPERS}/${developerId}`}>
@@ -78,10 +72,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
                 <span class="muted small">ID {developerId}</span>{' '}
                 {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
               </span>,
-              formatCount(served + refused + failed),
-              formatCount(served),
-              formatCount(refused),
-              formatCount(failed),
+              ...[served + refused + failed, served, refused, failed].map(formatCount),
             ])}
           />
         )}

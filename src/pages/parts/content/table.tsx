@@ -68,3 +68,8 @@ export function Table({ caption, columns, rows, totals, hasCards = false }: Tabl
     </div>
   );
 }
+
+/** @returns columns that hold numbers */
+export function numeric(...labels: readonly string[]): readonly { readonly label: string; readonly numeric: true }[] {
+  return labels.map((label) => ({ label, numeric: true }));
+}

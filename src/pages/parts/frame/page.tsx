@@ -37,12 +37,16 @@ export function page(ctx: PageContext, options: PageOptions, children: Component
  * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret
  * beside text that the client chose.
  */
-export function answerPage(ctx: PageContext, { status = 200, ...description }: PageOptions, body: ComponentChildren) {
+export function answerPage(
+  ctx: PageContext,
+  { status = 200, hasErrors = status === 422, ...description }: PageOptions,
+  body: ComponentChildren,
+): void {
   ctx.status = status;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': HTML });
   // A browser that goes back to the answer to a form would ask whether to send it again, or show an error.
   const address = ctx.method === 'POST' ? (description.address ?? addressOf(ctx)) : undefined;
-  ctx.body = renderPage(ctx.state.site, { ...description, address }, body);
+  ctx.body = renderPage(ctx.state.site, { ...description, hasErrors, address }, body);
 }
 
 /** Makes a page that is the same for everybody and may be cached. */

@@ -2,15 +2,12 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { USAGE_RANGES } from '../../../usage/read-usage.js';
 import type { UsageCounts } from '../../../usage/write-usage.js';
-import { Table } from '../content/table.js';
+import { numeric, Table } from '../content/table.js';
 import { bucketName, UsageCharts, type ChartsProps } from './chart.js';
 import { Stats } from '../content/components.js';
 
 /** The columns of {@link countCells}. */
-export const COUNT_COLUMNS = ['Total', 'Served', 'Refused', 'Failed', 'Success'].map((label) => ({
-  label,
-  numeric: true as const,
-}));
+export const COUNT_COLUMNS = numeric('Total', 'Served', 'Refused', 'Failed', 'Success');
 
 export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];

@@ -3,7 +3,7 @@ import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
 import { Notice, Stats } from '../../parts/content/components.js';
-import { Table } from '../../parts/content/table.js';
+import { numeric, Table } from '../../parts/content/table.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
   ['titles', 'Titles'],
@@ -29,7 +29,7 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
     <Table
       caption="Plans and their limits"
       hasCards
-      columns={['Plan', { label: 'Per minute', numeric: true }, { label: 'Per day', numeric: true }, 'Commercial use']}
+      columns={['Plan', ...numeric('Per minute', 'Per day'), 'Commercial use']}
       rows={plans.map(({ id, name, requestsPerMinute, requestsPerDay, commercialUse }) => [
         <>
           {name} <code>{id}</code>

@@ -59,12 +59,7 @@ function showForm(ctx: PageContext, submission: Submission<'project_name'>): voi
   const error = submission.errors.project_name;
   page(
     ctx,
-    {
-      title: 'Name your project',
-      section: 'settings',
-      status: error === undefined ? 200 : 422,
-      hasErrors: error !== undefined,
-    },
+    { title: 'Name your project', section: 'settings', status: error === undefined ? 200 : 422 },
     <>
       <ErrorSummary errors={submission.errors} />
       <p>
