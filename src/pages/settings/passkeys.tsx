@@ -6,7 +6,6 @@ import {
   MAX_PASSKEY_NAME,
   MAX_PASSKEYS,
   removePasskey,
-  type Passkey,
 } from '../../accounts/passkeys.js';
 import {
   creationOptions,
@@ -27,7 +26,7 @@ import { isolated, Operator, RelativeTime, UserText } from '../parts/content/val
 import { answerOptions, PasskeyForm, requireRelyingParty, takeAnswer } from './sign-in/passkey-form.js';
 import { seeOther } from '../parts/web/return-to.js';
 import { browserName } from '../parts/content/browser-name.js';
-import type { Guards, SettingsContext, SettingsRouter } from './guards.js';
+import type { Guards, SettingsRouter } from './guards.js';
 import { redirectAndConfirm } from '../parts/frame/notices.js';
 import { settingsPage } from './settings-page.js';
 
@@ -99,7 +98,38 @@ export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, gua
 
   router.get(`${PATH}/new`, guards.requireRecentSignIn, async (ctx) => {
     if ((await listPasskeys(db, ctx.state.session.developerId)).length >= MAX_PASSKEYS) throw refusal('too_many');
-    settingsPage(ctx, { title: 'Add a passkey', tab: 'passkeys' }, <NewPasskey ctx={ctx} />);
+    const party = relyingPartyOf(site.publicUrl());
+    settingsPage(
+      ctx,
+      { title: 'Add a passkey', tab: 'passkeys' },
+      party === undefined ? (
+        <Impossible publicUrl={site.publicUrl()} />
+      ) : (
+        <>
+          <p>
+            Your browser will ask where to keep the passkey: on this device, in a password manager, on your phone or on
+            a security key.
+          </p>
+          <PasskeyForm act="create" action={`${PATH}/new`} party={party}>
+            <Field
+              name="name"
+              label="Name"
+              hint="To tell your passkeys apart."
+              value={printable(queryOf(ctx).get('name') ?? '', MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'))}
+              required
+              maxLength={MAX_PASSKEY_NAME}
+            />
+            <FormActions label="Create passkey" cancel={PATH} />
+          </PasskeyForm>
+          <p data-no-passkeys hidden>
+            This browser does not support passkeys. Update it, or use another one.
+          </p>
+          <noscript>
+            <p>Passkeys need JavaScript, which is off in this browser.</p>
+          </noscript>
+        </>
+      ),
+    );
   });
 
   router.post(`${PATH}/new/options`, guards.requireRecentSignIn, async (ctx) => {
@@ -134,7 +164,24 @@ export function addPasskeys(router: SettingsRouter, { db, site }: SiteParts, gua
       removed === undefined ? (
         <p>You have no such passkey. It may already have been removed.</p>
       ) : (
-        <RemovePasskey passkey={removed} isOnly={passkeys.length === 1} />
+        <>
+          <p>
+            Once removed, “<UserText text={removed.name} />” can no longer sign in. It was created{' '}
+            <RelativeTime at={removed.createdAt} /> and{' '}
+            {removed.lastUsedAt === null
+              ? 'has never been used'
+              : ['last used ', <RelativeTime at={removed.lastUsedAt} />]}
+            .
+          </p>
+          {passkeys.length === 1 && (
+            <Notice tone="warning">
+              This is your only passkey. Without it, you need another way to sign in, such as a link from <Operator />.
+            </Notice>
+          )}
+          <Form action={`${PATH}/remove`} label="Remove passkey" tone="danger" cancel={PATH}>
+            <input type="hidden" name="passkey" value={removed.id} />
+          </Form>
+        </>
       ),
     );
   });
@@ -161,27 +208,6 @@ function refusal(reason: PasskeyRefusal): PageError {
   return new PageError(409, 'Passkey not added', REFUSALS[reason]);
 }
 
-/** Asks for confirmation before a passkey is removed. @param isOnly - whether the developer has no other one */
-function RemovePasskey({ passkey, isOnly }: { readonly passkey: Passkey; readonly isOnly: boolean }): VNode {
-  const { id, name, createdAt, lastUsedAt } = passkey;
-  return (
-    <>
-      <p>
-        Once removed, “<UserText text={name} />” can no longer sign in. It was created <RelativeTime at={createdAt} />{' '}
-        and {lastUsedAt === null ? 'has never been used' : ['last used ', <RelativeTime at={lastUsedAt} />]}.
-      </p>
-      {isOnly && (
-        <Notice tone="warning">
-          This is your only passkey. Without it, you need another way to sign in, such as a link from <Operator />.
-        </Notice>
-      )}
-      <Form action={`${PATH}/remove`} label="Remove passkey" tone="danger" cancel={PATH}>
-        <input type="hidden" name="passkey" value={id} />
-      </Form>
-    </>
-  );
-}
-
 /** Says why there are no passkeys, and what changes that. */
 function Impossible({ publicUrl }: { readonly publicUrl: string }): VNode {
   const { hostname, port } = new URL(publicUrl);
@@ -192,36 +218,5 @@ function Impossible({ publicUrl }: { readonly publicUrl: string }): VNode {
       <code>https://catalog.example.com</code>, or <code>http://localhost{port && `:${port}`}</code> on your own
       machine.
     </Notice>
-  );
-}
-
-function NewPasskey({ ctx }: { readonly ctx: SettingsContext }): VNode {
-  const publicUrl = ctx.state.site.publicUrl();
-  const party = relyingPartyOf(publicUrl);
-  if (party === undefined) return <Impossible publicUrl={publicUrl} />;
-  return (
-    <>
-      <p>
-        Your browser will ask where to keep the passkey: on this device, in a password manager, on your phone or on a
-        security key.
-      </p>
-      <PasskeyForm act="create" action={`${PATH}/new`} party={party}>
-        <Field
-          name="name"
-          label="Name"
-          hint="To tell your passkeys apart."
-          value={printable(queryOf(ctx).get('name') ?? '', MAX_PASSKEY_NAME) || browserName(ctx.get('User-Agent'))}
-          required
-          maxLength={MAX_PASSKEY_NAME}
-        />
-        <FormActions label="Create passkey" cancel={PATH} />
-      </PasskeyForm>
-      <p data-no-passkeys hidden>
-        This browser does not support passkeys. Update it, or use another one.
-      </p>
-      <noscript>
-        <p>Passkeys need JavaScript, which is off in this browser.</p>
-      </noscript>
-    </>
   );
 }

@@ -6,16 +6,31 @@ import { RelativeTime } from '../content/values.js';
 import { KeyName, KeyPath } from './key-name.js';
 import { KeyStateText } from './key-state.js';
 
-interface KeyTableProps extends Pick<KeyActionsProps, 'canRoll'> {
+interface KeyTableProps {
   readonly caption: string;
   readonly rows: readonly KeyRecord[];
+  /** Whether the reader may replace keys that have no successor. */
+  readonly canRoll?: boolean;
   /** Whether the reader may end active keys. */
   readonly canRevoke: boolean;
 }
 
 /** Keys, with links to what the reader may do with the active ones. Nothing without keys. */
 export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTableProps): VNode | null {
+  const pathOf = useContext(KeyPath);
   if (rows.length === 0) return null;
+  const actionsOn = ({ prefix, successor }: KeyRecord): VNode => (
+    <span class="key-actions">
+      {canRoll && successor === null && (
+        <a href={`${pathOf(prefix)}/roll`} aria-label={`Roll ${prefix}`}>
+          Roll
+        </a>
+      )}
+      <a class="danger" href={`${pathOf(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
+        Revoke
+      </a>
+    </span>
+  );
   const hasActive = rows.some(isAccepted);
   const hasActions = hasActive && canRevoke;
   return (
@@ -38,30 +53,8 @@ export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTable
         <RelativeTime at={record.revokedAt ?? record.expiresAt} />,
         <RelativeTime at={record.createdAt} />,
         record.planId,
-        ...(hasActions ? [isAccepted(record) && <KeyActions record={record} canRoll={canRoll} />] : []),
+        ...(hasActions ? [isAccepted(record) && actionsOn(record)] : []),
       ])}
     />
-  );
-}
-
-interface KeyActionsProps {
-  readonly record: KeyRecord;
-  /** Whether the reader may replace keys that have no successor. */
-  readonly canRoll?: boolean;
-}
-
-function KeyActions({ record: { prefix, successor }, canRoll }: KeyActionsProps): VNode {
-  const path = useContext(KeyPath)(prefix);
-  return (
-    <>
-      {canRoll && successor === null && (
-        <a class="button button-quiet" href={`${path}/roll`} aria-label={`Roll ${prefix}`}>
-          Roll
-        </a>
-      )}
-      <a class="button button-quiet danger" href={`${path}/revoke`} aria-label={`Revoke ${prefix}`}>
-        Revoke
-      </a>
-    </>
   );
 }
