@@ -9,10 +9,11 @@ import { addGuides } from './public/guides/guides.js';
 import { addLandingPage } from './public/landing/landing.js';
 import { errorPage } from './parts/frame/error-page.js';
 import { prepareSamples } from './parts/content/samples.js';
+import { SEARCH_PATH } from './parts/content/search-form.js';
 import { addReference } from './public/reference/reference.js';
 import { addRootFiles } from './public/root-files.js';
 import { addRevokeLeakedKey } from './public/revoke-leaked-key.js';
-import { addSearch, prepareSearch } from './public/search/search-page.js';
+import { addSearch, openSearch } from './public/search/search-page.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './settings/sign-in/oidc.js';
 import { addSignIn } from './settings/sign-in/sign-in.js';
@@ -22,22 +23,19 @@ export const PAGE_LIMITS = { running: 3, waiting: 100, perAddress: 25, perWindow
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
 export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_LIMITS): PageRouter {
   const router = createPageRouter(parts.site.files);
-  // The pages with samples wait for the grammars of their languages, which may outlast the deadline on a busy machine.
-  router.get(['/', '/docs', '/settings'], async (_ctx, next) => {
-    await prepareSamples();
-    await next();
-  });
-  // The reference waits for nothing but its first rendering, which may outlast the deadline on a busy machine.
+  const search = openSearch(parts);
+  // What is made once may outlast the deadline on a busy machine: grammars of samples, the index, and the reference.
+  router.get(['/', '/docs', '/settings'], waitFor(prepareSamples));
+  router.get(SEARCH_PATH, waitFor(search));
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
-  const openSearch = prepareSearch(router, parts);
   router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
   router.use(boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
   addLandingPage(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);
-  addSearch(router, openSearch);
+  addSearch(router, search);
   addSignIn(router, parts);
   addSettings(router, parts);
   addRevokeLeakedKey(router, parts);
@@ -45,6 +43,13 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
 }
 
 type PageMiddleware = Parameters<PageRouter['use']>[0];
+
+function waitFor(prepare: () => Promise<unknown>): PageMiddleware {
+  return async (_ctx, next) => {
+    await prepare();
+    await next();
+  };
+}
 
 /**
  * Serves the pages for people. Only a path whose first segment is that of a page enters the list above. Requests for

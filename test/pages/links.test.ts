@@ -18,7 +18,7 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Results that lead out of the documentation. */
-const SEARCHES = ['sign+up', 'price', 'quickstart', 'llms'].map((query) => `/docs/search?q=${query}`);
+const SEARCHES = ['sign+up', 'price', 'quickstart'].map((query) => `/docs/search?q=${query}`);
 
 /** @returns the addresses that a page links to or shows */
 function linksOf(html: string): string[] {

@@ -5,7 +5,7 @@ import { hashApiKey } from '../../keys/api-key.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import type { PublicParts } from './context.js';
 import { formParser } from '../parts/forms/form.js';
-import { CodeBlock, Notice } from '../parts/content/components.js';
+import { Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { ErrorSummary, Field, Form } from '../parts/forms/form-elements.js';
 import { page } from '../parts/frame/page.js';
@@ -86,15 +86,9 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
       <p>
         Secret scanners can send the key as JSON. The response is 200 with <code>{'{"revoked":true}'}</code>, or{' '}
         <code>false</code> for anything that is not a key of this service. See the{' '}
-        <a href="/docs/guides/leaked-keys">guide</a> for the key format, and{' '}
+        <a href="/docs/guides/leaked-keys">guide</a> for the key format and a sample, and{' '}
         <a href="/openapi-leaked-keys.json">the OpenAPI document</a> for the request and its responses.
       </p>
-      <CodeBlock
-        label="curl"
-        code={`printf '{"key":"%s"}' "$KEY" |
-  curl -H 'Content-Type: application/json' --data-binary @- \\
-    ${ctx.state.site.publicUrl()}${LEAKED_KEY_PATH}`}
-      />
     </>,
   );
 }

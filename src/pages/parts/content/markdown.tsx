@@ -68,16 +68,18 @@ const MOST_COLUMNS_ON_A_PHONE = 2;
 
 // The cells of a card show the names of their columns.
 markdown.core.ruler.push('cards', ({ tokens }) => {
+  let table: Token | undefined;
   let labels: string[] = [];
   let column = 0;
-  tokens.forEach(({ type }, index) => {
-    const text = (): string => (tokens[index + 1]?.children ?? []).map(({ content }) => content).join('');
-    if (type === 'table_open') labels = [];
+  tokens.forEach((token, index) => {
+    const { type } = token;
+    const isWide = labels.length > MOST_COLUMNS_ON_A_PHONE;
+    if (type === 'table_open') [table, labels] = [token, []];
     else if (type === 'tr_open') column = 0;
-    else if (type === 'th_open') labels.push(text());
+    else if (type === 'th_open') labels.push(plainText(tokens[index + 1]?.children ?? []));
+    else if (type === 'thead_close' && isWide) table?.attrSet('class', 'table table-cards');
     else if (type === 'td_open') {
-      if (labels.length > MOST_COLUMNS_ON_A_PHONE && column > 0)
-        tokens[index]?.attrSet('data-label', labels[column] ?? '');
+      if (isWide && column > 0) token.attrSet('data-label', labels[column] ?? '');
       column += 1;
     }
   });
@@ -106,12 +108,8 @@ Object.assign(markdown.renderer.rules, {
     return `</${tag}>${render(<HeadingLink {...(meta as unknown as Heading)} />)}</div>\n`;
   },
   table_open(tokens: Token[], index: number) {
-    const columns = tokens.slice(
-      index,
-      tokens.findIndex(({ type }, at) => at > index && type === 'thead_close'),
-    );
-    const isWide = columns.filter(({ type }) => type === 'th_open').length > MOST_COLUMNS_ON_A_PHONE;
-    return `<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="table${isWide ? ' table-cards' : ''}">`;
+    const look = tokens[index]?.attrGet('class') ?? 'table';
+    return `<div class="table-scroll" tabindex="0" role="group" aria-label="Table"><table class="${look}">`;
   },
   table_close: () => '</table></div>',
 });

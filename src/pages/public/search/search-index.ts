@@ -18,14 +18,8 @@ import {
 
 /** Something that the search finds. */
 export interface Entry {
-  readonly group:
-    | 'Operations'
-    | 'Errors'
-    | 'Parameters and fields'
-    | 'Response headers'
-    | 'Responses and schemas'
-    | 'Basics'
-    | 'Guides';
+  /** The heading of its results. */
+  readonly group: string;
   readonly name: string;
   /** Other names that find it. */
   readonly aliases?: readonly string[];
@@ -68,14 +62,7 @@ const LANDING_ENTRIES: readonly Entry[] = [
     address: '/#first-call',
     text: 'A whole program in each language: it requests the totals of the catalogue.',
   },
-  {
-    name: 'llms.txt',
-    aliases: ['LLM', 'AI', 'language model', 'markdown'],
-    context: 'Overview for language models',
-    address: '/llms.txt',
-    text: 'The documentation as Markdown, for language models.',
-  },
-].map((entry) => ({ group: 'Basics', context: 'Home', ...entry }));
+].map((entry) => ({ ...entry, group: 'Basics', context: 'Home' }));
 
 /** @returns an entry for each part of the contract and of the guides that has an address */
 export async function listEntries(contract: Contract, guides: readonly Guide[]): Promise<readonly Entry[]> {
@@ -97,7 +84,7 @@ export async function listEntries(contract: Contract, guides: readonly Guide[]):
 
 /** @returns an entry for a part of the reference, by its id there and its description in Markdown */
 function partOf(
-  group: Entry['group'],
+  group: string,
   name: string,
   context: string,
   id: string,
@@ -162,7 +149,7 @@ function listComponents(contract: Contract): Entry[] {
 
 function listChapters(contract: Contract): Entry[] {
   const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
-  const page = { group: 'Basics', name: 'Reference', context: '', address: '/docs', text: '' } as const;
+  const page = { group: 'Basics', name: 'Reference', context: '', address: '/docs', text: '' };
   // Nothing stands before the first heading.
   return listSections(chapters.join('\n\n'), page).slice(1);
 }

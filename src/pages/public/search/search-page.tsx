@@ -10,30 +10,19 @@ import { MAX_QUERY, SEARCH_PATH, SearchBox } from '../../parts/content/search-fo
 import { listEntries } from './search-index.js';
 import { createSearch, type Found, type FoundGroup, type Piece, type Search } from './search.js';
 
-/** Makes the index once. */
-type OpenSearch = () => Promise<Search>;
-
 /** The parameter of the page that a search for a key leads to. */
 const REFUSED = 'key-refused';
 
 /** What the page shows then. */
 const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
 
-/** Makes the first search wait for its index. Add it above the deadline, which this may outlast on a busy machine. */
-export function prepareSearch(
-  router: PageRouter,
-  { contract, site }: Pick<PublicParts, 'contract' | 'site'>,
-): OpenSearch {
-  const openSearch = cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
-  router.use(SEARCH_PATH, async (_ctx, next) => {
-    await openSearch();
-    await next();
-  });
-  return openSearch;
+/** Makes the index of the search, once. */
+export function openSearch({ contract, site }: Pick<PublicParts, 'contract' | 'site'>): () => Promise<Search> {
+  return cached(async () => createSearch(await listEntries(contract, site.guides)), Infinity);
 }
 
 /** Adds the search of the reference and the guides. */
-export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
+export function addSearch(router: PageRouter, search: () => Promise<Search>): void {
   router.get(SEARCH_PATH, async (ctx) => {
     const parameters = queryOf(ctx);
     const wanted = parameters.get('q') ?? '';
@@ -43,7 +32,7 @@ export function addSearch(router: PageRouter, openSearch: OpenSearch): void {
       return;
     }
     const query = wanted.trim().slice(0, MAX_QUERY);
-    const groups = query === '' ? [] : (await openSearch())(query);
+    const groups = query === '' ? [] : (await search())(query);
     const description = 'Search the reference and the guides.';
     // The header of a narrow screen has only the button.
     const hasFocus = parameters.get('q') === '';

@@ -1,5 +1,4 @@
 import MiniSearch from 'minisearch';
-import { MAX_QUERY } from '../../parts/content/search-form.js';
 import type { Entry } from './search-index.js';
 
 /** The most results of a group. */
@@ -17,14 +16,8 @@ const WEIGHTS = { name: 5, aliases: 4, text: 1, context: 0.5 };
 /** How many times more an entry counts if the query is its whole name. */
 const WHOLE_NAME = 20;
 
-/** Fewer letters begin too many words. */
-const MIN_PREFIX = 2;
-
-/** A shorter word is one letter away from too many others. */
-const MIN_MISTYPED = 4;
-
-/** A word of so many letters may have two typing errors. */
-const LONG_WORD = 6;
+/** How many typing errors a word may have, as a share of its letters and at most. */
+const MISTYPED = { fuzzy: 0.3, maxFuzzy: 2 };
 
 /** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
 const WORD = /[\p{Lu}\p{N}]+[\p{Ll}\p{N}]*|[\p{Ll}\p{N}]+/gu;
@@ -49,39 +42,23 @@ export interface Found {
 
 /** Results of one kind, the best first. */
 export interface FoundGroup {
-  readonly group: Entry['group'];
+  readonly group: string;
   readonly found: readonly Found[];
   /** The number of matching entries, shown or not. */
   readonly total: number;
 }
 
-/** Finds entries by all words of a query, which is cut to {@link MAX_QUERY}. */
+/** Finds entries by all words of a query. */
 export type Search = (query: string) => readonly FoundGroup[];
 
-/**
- * Indexes a list of entries. A word of a query matches the words that it begins; if there are none, it counts as
- * mistyped and matches similar ones.
- */
+/** Indexes a list of entries. A word of a query matches the words that it begins; failing that, similar ones. */
 export async function createSearch(entries: readonly Entry[]): Promise<Search> {
-  const known = new Set<string>();
-  const isKnown = (beginning: string): boolean => [...known].some((term) => term.startsWith(beginning));
   const index = new MiniSearch<{ readonly id: number }>({
     fields: Object.keys(WEIGHTS),
     tokenize: (text) => text.match(WORD) ?? [],
-    processTerm: (word) => {
-      const term = termOf(word);
-      if (term !== undefined) known.add(term);
-      return term;
-    },
-    searchOptions: {
-      processTerm: termOf,
-      boost: WEIGHTS,
-      combineWith: 'AND',
-      prefix: ({ length }) => length >= MIN_PREFIX,
-      fuzzy: (term) => term.length >= MIN_MISTYPED && !isKnown(term) && (term.length < LONG_WORD ? 1 : 2),
-      // The context narrows a search, as in `problem detail`, but finds nothing by itself.
-      filter: ({ match }) => Object.values(match).some((fields) => fields.some((field) => field !== 'context')),
-    },
+    processTerm: termOf,
+    // A single letter begins too many words.
+    searchOptions: { boost: WEIGHTS, combineWith: 'AND', prefix: ({ length }) => length > 1 },
   });
   // In pieces, between which other requests get their turn.
   await index.addAllAsync(
@@ -95,19 +72,15 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   );
 
   const names = entries.map(({ name, aliases = [] }) => [name, ...aliases].map(joined));
-  return (text) => {
-    const query = text.slice(0, MAX_QUERY);
+  return (query) => {
     const name = joined(query);
-    // Each word once: a repeated one would only be looked up again.
-    const words = new Set(query.match(WORD));
-    const matches = index
-      .search([...words].join(' '), {
-        boostDocument: (id: number) => (names[id]?.includes(name) === true ? WHOLE_NAME : 1),
-      })
-      .flatMap(({ id, terms }) => {
-        const entry = entries[id as number];
-        return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
-      });
+    const boostDocument = (id: number): number => (names[id]?.includes(name) === true ? WHOLE_NAME : 1);
+    const exact = index.search(query, { boostDocument });
+    const results = exact.length > 0 ? exact : index.search(query, MISTYPED);
+    const matches = results.flatMap(({ id, terms }) => {
+      const entry = entries[id as number];
+      return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
+    });
     // The group of the best match comes first.
     return [...new Set(matches.map(({ entry }) => entry.group))].map((group) => {
       const ofGroup = matches.filter(({ entry }) => entry.group === group);

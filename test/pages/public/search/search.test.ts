@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { ERROR_CODES } from '../../../../src/errors.js';
 import { generateApiKey } from '../../../../src/keys/api-key.js';
-import { MAX_QUERY } from '../../../../src/pages/parts/content/search-form.js';
 import type { Guide } from '../../../../src/pages/parts/guides/guide-pages.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
 import { createSearch, type Search } from '../../../../src/pages/public/search/search.js';
@@ -25,7 +24,6 @@ const BEST: readonly (readonly [address: string, queries: readonly string[]])[] 
   ['/#key', ['get a key', 'How do I get an API key?', 'sign up', 'signup', 'register']],
   ['/#plans', ['plans', 'pricing', 'plans and limits']],
   ['/#first-call', ['samples', 'quickstart']],
-  ['/llms.txt', ['llms.txt']],
   ['/docs#following-the-changes', ['pagination', 'webhooks', 'following the changes']],
   ['/docs#rate-limits', ['rate limit', 'RateLimits', 'limits', 'quota']],
   ['/docs#error-rate_limit_exceeded', ['rate limt', 'limit exceeded', 'too many requests', 'rate_limit_ex']],
@@ -106,10 +104,6 @@ describe('the search', () => {
 
   it('a query without letters or digits, or with a word that is nowhere, finds nothing', () => {
     for (const query of ['', '  ', '.*', 'of', 'since zzzz', '((((']) assert.deepEqual(search(query), [], query);
-  });
-
-  it('only the beginning of a long query counts', () => {
-    assert.deepEqual(search(`since${' '.repeat(MAX_QUERY)}zzzz`), search('since'));
   });
 });
 
