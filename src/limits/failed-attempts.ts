@@ -53,7 +53,7 @@ export class FailedAttempts {
     this.counts.failed += 1;
     const result = this.#toResult(await this.#run((limiter) => consume(limiter, address)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
-    else await this.addresses?.count(address);
+    else this.addresses?.count(address);
     return result;
   }
 

@@ -62,14 +62,14 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
   const admission = await openAdmission({ config, log, database: databases, health, clock, redisTimeoutMs });
   opened.add(admission, (it) => it.close());
   const { redis, limiter } = admission;
-  const failedAddresses = new FailedAddresses(redis);
+  const failedAddresses = new FailedAddresses();
   const addressesForPages = config.operatorPages ? failedAddresses : undefined;
   const failedKeys = new FailedAttempts(redis, overrides?.failurePolicy, 'failures', addressesForPages);
   const failedReports = new FailedAttempts(redis, overrides?.failurePolicy, 'report-failures');
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
   const notices = startNotices(options, databases.db, limiter, opened);
   const failures = { failedKeys, failedReports, failedAddresses };
-  const parts = { ...life, now, clock, health, databases, records, admission, ...failures, copies, notices };
+  const parts = { ...life, now, health, databases, records, admission, ...failures, copies, notices };
 
   const { metrics, requestMetrics } = await createMetrics(options, parts);
   const app = await openApplication(options, parts, requestMetrics);

@@ -8,17 +8,17 @@ import { operatorPage } from './layout.js';
 const SHOWN = 50;
 
 /** Adds the list of addresses whose keys failed. */
-export function addFailedKeys(router: PageRouter, { failedAddresses, config }: OperatorParts): void {
-  router.get('/failed-keys', async (ctx) => {
-    const addresses = await failedAddresses.list(SHOWN);
+export function addFailedKeys(router: PageRouter, { failedAddresses }: OperatorParts): void {
+  router.get('/failed-keys', (ctx) => {
+    const addresses = failedAddresses.list(SHOWN);
     operatorPage(
       ctx,
       { title: 'Failed keys', tab: 'failed-keys' },
       <>
         <p>
-          Addresses that sent keys which are unknown, revoked or expired, or whose developer is suspended, in this hour
-          of the clock and in the one before{config.redisUrl !== undefined ? ', on all servers' : ''}. After 30 in a
-          minute, the address gets 429 for the rest, which are not counted here.
+          Addresses that sent keys to this server which are unknown, revoked or expired, or whose developer is
+          suspended, in this hour of the clock and in the one before. After 30 in a minute, the address gets 429 for the
+          rest, which are not counted here.
         </p>
         {addresses.length === 0 ? (
           <p class="empty">No failed keys</p>
