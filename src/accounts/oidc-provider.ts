@@ -2,17 +2,10 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type * as OpenIdClient from 'openid-client';
 import type { Identity } from './identities.js';
 import { shareWhilePending } from '../platform/async/share-while-pending.js';
-import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import { generateToken } from './tokens.js';
 
 /** Bound on each request to the provider, in seconds. A sign-in takes three at most: discovery, token, keys. */
 const TIMEOUT_SECONDS = 3;
-
-/** How long the provider's description is used before it is read again, in milliseconds. */
-const DISCOVERY_LIFETIME_MS = 3_600_000;
-
-/** The pause after a failed discovery, in milliseconds: visitors must not become a load on the provider. */
-const DISCOVERY_PAUSE_MS = 5_000;
 
 /** The provider must have authenticated the person within this time, in seconds (`max_age`). */
 const MAX_AGE_SECONDS = 900;
@@ -58,23 +51,16 @@ interface Discovered {
  * A sign-in in progress is a random secret in the browser's cookie, and nothing on the server. State, nonce and PKCE
  * verifier are derived from the secret, which binds them to that browser; none of them reveals another.
  *
- * The provider gets no request before somebody signs in.
+ * The provider gets no request before somebody signs in. Its description is read once.
  */
 export class OidcProvider {
   #discovered: Discovered | undefined;
-  #failure: Error | undefined;
-  /** When to read the description again, on the clock. */
-  #discoverAt = -Infinity;
   #hasWarned = false;
 
-  /**
-   * @param warn - logs a shortcoming of the provider, once
-   * @param clock - of this process
-   */
+  /** @param warn - logs a shortcoming of the provider, once */
   constructor(
     private readonly settings: OidcSettings,
     private readonly warn: (message: string) => void,
-    private readonly clock = STEADY_CLOCK,
   ) {}
 
   /** The name of the provider, for people. */
@@ -175,48 +161,25 @@ export class OidcProvider {
   /** Turns every error into {@link ProviderUnavailable} or {@link SignInRefused}. */
   async #ask<T>(act: (provider: Discovered) => Promise<T>): Promise<T> {
     try {
-      return await act(await this.#discover());
+      return await act((this.#discovered ??= await this.#discover()));
     } catch (error) {
       throw toError(error);
     }
   }
 
-  /** Sign-ins wait only for the first discovery. Later ones run beside them, and a failed one is not repeated soon. */
-  async #discover(): Promise<Discovered> {
-    const known = this.#discovered;
-    if (this.clock.now() >= this.#discoverAt) {
-      const discovering = this.#readDescription();
-      if (known === undefined) return discovering;
-      discovering.catch(() => undefined);
-    }
-    if (known === undefined) throw this.#failure ?? new ProviderUnavailable('not discovered');
-    return known;
-  }
-
-  readonly #readDescription = shareWhilePending(async (): Promise<Discovered> => {
+  readonly #discover = shareWhilePending(async (): Promise<Discovered> => {
     const { issuer, clientId, clientSecret } = this.settings;
-    try {
-      // Loaded where it is used: most servers have no provider.
-      const client = await import('openid-client');
-      const config = await client.discovery(
-        new URL(issuer),
-        clientId,
-        clientSecret,
-        // RFC 6749, section 2.3.1: every provider takes it.
-        client.ClientSecretBasic(clientSecret),
-        {
-          timeout: TIMEOUT_SECONDS,
-          // The settings allow http for a provider on this machine alone. The package marks this to make it stand out.
-          // oxlint-disable-next-line typescript/no-deprecated
-          ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
-        },
-      );
-      this.#discoverAt = this.clock.now() + DISCOVERY_LIFETIME_MS;
-      return (this.#discovered = { client, config });
-    } catch (error) {
-      this.#discoverAt = this.clock.now() + DISCOVERY_PAUSE_MS;
-      throw (this.#failure = toError(error));
-    }
+    // Loaded where it is used: most servers have no provider.
+    const client = await import('openid-client');
+    // RFC 6749, section 2.3.1: every provider takes it.
+    const authentication = client.ClientSecretBasic(clientSecret);
+    const config = await client.discovery(new URL(issuer), clientId, clientSecret, authentication, {
+      timeout: TIMEOUT_SECONDS,
+      // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
+      // oxlint-disable-next-line typescript/no-deprecated
+      ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
+    });
+    return { client, config };
   });
 }
 

@@ -33,7 +33,7 @@ export async function openApplication(
     record: { log, metrics, usage: records.usage },
     closer,
     leakedKeys: { ...reports, hasPages },
-    pages: await site?.openSite({ ...reports, ...forPages, clock: parts.clock, publicUrl }),
+    pages: await site?.openSite({ ...reports, ...forPages, publicUrl }),
     copies: copies && { ...authentication, copies },
     probes: { health, checkDatabase, isStopping, contract, publicUrl: setUrl, securityContact, hasPages },
     authentication,

@@ -5,7 +5,6 @@ import type { FailedAddresses } from '../limits/failed-addresses.js';
 import type { FailedAttempts } from '../limits/failed-attempts.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { Micros } from '../platform/time/micros.js';
-import type { SteadyClock } from '../platform/time/steady-clock.js';
 import type { Databases } from './parts/databases.js';
 import type { NoticeCounts } from './parts/notices.js';
 import type { RequestRecords } from './parts/records.js';
@@ -13,7 +12,6 @@ import type { RequestRecords } from './parts/records.js';
 /** The parts of a service that its servers and its metrics use. */
 export interface OpenedParts {
   readonly now: () => Micros;
-  readonly clock: SteadyClock;
   readonly health: Health;
   readonly databases: Databases;
   readonly records: RequestRecords;

@@ -12,7 +12,6 @@ import type { Contract } from '../pages/public/reference/contract.js';
 import { OIDC_CALLBACK } from '../pages/settings/sign-in/oidc.js';
 import { createSite } from '../pages/site.js';
 import type { RedisLink } from '../platform/redis/link.js';
-import type { SteadyClock } from '../platform/time/steady-clock.js';
 
 /** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
@@ -25,7 +24,6 @@ interface SiteNeeds extends Omit<SiteParts, 'site'>, Pick<SiteOptions, 'publicUr
   /** The contract as JSON. */
   readonly contract: string;
   readonly redis: RedisLink | undefined;
-  readonly clock: SteadyClock;
 }
 
 /** Opens the pages for people. */
@@ -49,7 +47,6 @@ function createSignIn({
   config,
   redis,
   log,
-  clock,
 }: Omit<SiteNeeds, 'contract'>): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
   const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = config;
   const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
@@ -70,7 +67,6 @@ function createSignIn({
       redirectUri: publicUrl + OIDC_CALLBACK,
     },
     (message) => log.warn(message),
-    clock,
   );
   return { failedSignIns, signInBy: { provider, signUp: oidcSignUp } };
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { systemClock } from '../../../src/platform/time/micros.js';
 import { Visitor } from '../../support/http/visitor.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { startIdentityProvider, type IdentityProvider } from '../../support/programs/identity-provider.js';
@@ -39,14 +38,12 @@ export async function startProvider(
  * A service that signs developers in by a provider. Stop both.
  *
  * @param signUp - whether an unknown identity may sign up
- * @param now - the clock of the service
  */
 export async function startWithProvider(
   signUp: 'on' | 'off',
-  now = systemClock,
 ): Promise<{ service: TestService; provider: IdentityProvider }> {
   const { provider, settings } = await startProvider(signUp);
-  return { service: await startService({ trustedProxies: 1, settings, now }), provider };
+  return { service: await startService({ trustedProxies: 1, settings }), provider };
 }
 
 /** A person with a browser, who is at the service and at the provider. Each has an address of its own. */
