@@ -20,29 +20,20 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
-interface CallerRow {
+interface CallerRow extends Omit<Caller, 'expiresAt'> {
   /** In base64. */
   readonly hash: string;
-  readonly key_id: number;
-  readonly prefix: string;
-  readonly developer_id: number;
-  readonly project_name: string;
-  readonly attribution_required: boolean;
-  readonly plan_id: string;
-  readonly plan_name: string;
-  readonly requests_per_minute: number;
-  readonly requests_per_day: number;
-  readonly commercial_use: boolean;
   /** Milliseconds until the key expires; null for never. */
-  readonly ms_left: number | null;
+  readonly msLeft: number | null;
 }
 
 const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
   'find-callers',
-  `select encode(k.hash, 'base64') as hash, k.id as key_id, k.prefix, k.developer_id,
-          d.project_name, d.attribution_required,
-          p.id as plan_id, p.name as plan_name, p.requests_per_minute, p.requests_per_day, p.commercial_use,
-          extract(epoch from k.expires_at - clock_timestamp())::float8 * 1000 as ms_left
+  `select encode(k.hash, 'base64') as hash, k.id as "keyId", k.prefix as "keyPrefix", k.developer_id as "developerId",
+          d.project_name as "projectName", d.attribution_required as "attributionRequired",
+          json_build_object('id', p.id, 'name', p.name, 'requestsPerMinute', p.requests_per_minute,
+                            'requestsPerDay', p.requests_per_day, 'commercialUse', p.commercial_use) as plan,
+          extract(epoch from k.expires_at - clock_timestamp())::float8 * 1000 as "msLeft"
      from api_keys k
      join developers d on d.id = k.developer_id
      join plans p on p.id = k.plan_id
@@ -70,22 +61,8 @@ async function findCallers(
   if (hashes.length === 0) return callers;
   const distinct = [...new Set(hashes)].map((hash) => Buffer.from(hash, 'base64'));
   const sentAt = clock.now();
-  for (const row of await FIND_CALLERS.rows(db, distinct)) {
-    callers.set(row.hash, {
-      keyId: row.key_id,
-      keyPrefix: row.prefix,
-      developerId: row.developer_id,
-      projectName: row.project_name,
-      attributionRequired: row.attribution_required,
-      plan: {
-        id: row.plan_id,
-        name: row.plan_name,
-        requestsPerMinute: row.requests_per_minute,
-        requestsPerDay: row.requests_per_day,
-        commercialUse: row.commercial_use,
-      },
-      expiresAt: row.ms_left === null ? Infinity : sentAt + row.ms_left,
-    });
+  for (const { hash, msLeft, ...caller } of await FIND_CALLERS.rows(db, distinct)) {
+    callers.set(hash, { ...caller, expiresAt: msLeft === null ? Infinity : sentAt + msLeft });
   }
   return callers;
 }

@@ -30,35 +30,22 @@ redis.call('set', KEYS[1], ARGV[1])
 return ARGV[1]
 `;
 
-/**
- * Sets a new epoch, so that every server queries the database again. Call it after the change is committed, and before
- * it is reported as done. If another server has become the primary, the fence is raised and the epoch stays.
- *
- * @returns the epoch afterwards
- * @throws RedisUnavailable; the database still announces the change to servers that can reach Redis
- */
-export function renewEpoch(redis: RedisLink, fence: Fence): Promise<string> {
-  return setEpoch(redis, fence, 'renew');
-}
-
-/**
- * Publishes the timeline of the database: creates an epoch if none of this timeline is there. If another server has
- * become the primary, the fence is raised and the epoch stays.
- *
- * @returns the epoch afterwards
- * @throws RedisUnavailable
- */
-export function publishTimeline(redis: RedisLink, fence: Fence): Promise<string> {
-  return setEpoch(redis, fence, 'create');
-}
-
 /** Raises the fence if an epoch names a newer timeline. */
 export function observeEpoch(fence: Fence, epoch: string): void {
   const [, system, number] = TIMELINE.exec(epoch) ?? [];
   if (system !== undefined) fence.observe({ system, number: Number(number) });
 }
 
-async function setEpoch(redis: RedisLink, fence: Fence, how: 'renew' | 'create'): Promise<string> {
+/**
+ * Sets an epoch, so that every server queries the database again. If another server has become the primary, the fence is
+ * raised and the epoch stays.
+ *
+ * @param how - `renew` it after a change is committed, and before it is reported as done; or `create` one if none of this
+ *   timeline is there
+ * @returns the epoch afterwards
+ * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
+ */
+export async function setEpoch(redis: RedisLink, fence: Fence, how: 'renew' | 'create'): Promise<string> {
   // Every connection of a server and a command has set a timeline.
   const { system = '0', number = 0 } = fence.newest ?? {};
   const token = `${system}/${number}/${randomUUID()}`;

@@ -1,6 +1,6 @@
 import type { Fence } from '../platform/postgres/fence.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
-import { publishTimeline, renewEpoch } from './epoch.js';
+import { setEpoch } from './epoch.js';
 
 /** When a change of a key applies on every server: from the next request, or within moments, once it is announced. */
 export type Propagation = 'immediate' | 'eventual';
@@ -26,7 +26,7 @@ export type Announce = (publish: (redis: RedisLink) => Promise<unknown>) => Prom
 export function beginChange(announce: Announce, fence: Fence): EndChange {
   const timeline = fence.newest;
   return async (isChanged) => {
-    const isDone = await announce((redis) => (isChanged ? renewEpoch : publishTimeline)(redis, fence));
+    const isDone = await announce((redis) => setEpoch(redis, fence, isChanged ? 'renew' : 'create'));
     fence.confirm(timeline);
     return isDone ? 'immediate' : 'eventual';
   };

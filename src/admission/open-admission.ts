@@ -14,7 +14,7 @@ import { callerLoader, type LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
-import { publishTimeline } from './epoch.js';
+import { setEpoch } from './epoch.js';
 import { announceIn, beginChange, type EndChange } from './invalidate-callers.js';
 
 /** Where the triggers of db/migrations/001_plans_and_keys.sql announce each change of a key, a developer or a plan. */
@@ -89,7 +89,7 @@ async function openShared(
     timeoutMs: redisTimeoutMs,
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
-  const createEpoch = shareWhilePending(() => ifAvailable(publishTimeline(redis, fence)));
+  const createEpoch = shareWhilePending(() => ifAvailable(setEpoch(redis, fence, 'create')));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline
   // disconnects them.

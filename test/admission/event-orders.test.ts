@@ -4,7 +4,7 @@ import { createAdmission, type Admit } from '../../src/admission/admission.js';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
 import type { ConditionalCharge, Decision, Limiter } from '../../src/admission/charge/limiter.js';
-import { publishTimeline } from '../../src/admission/epoch.js';
+import { setEpoch } from '../../src/admission/epoch.js';
 import { announceIn, beginChange, type EndChange } from '../../src/admission/invalidate-callers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
@@ -80,7 +80,7 @@ describe('admission in whatever order things happen', () => {
         fence,
         limiter: limiter as Limiter,
         cache,
-        createEpoch: () => void publishTimeline(redis, fence),
+        createEpoch: () => void setEpoch(redis, fence, 'create'),
       });
     }
 

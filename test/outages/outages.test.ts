@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { renewEpoch } from '../../src/admission/epoch.js';
+import { setEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
@@ -115,7 +115,7 @@ describe('outages under load', () => {
       of: 'Redis',
       strike: () => {
         toRedis.delayMs = SLOW_MS;
-        renewing = setInterval(() => void ifAvailable(renewEpoch(link, new Fence())), SLOW_MS);
+        renewing = setInterval(() => void ifAvailable(setEpoch(link, new Fence(), 'renew')), SLOW_MS);
       },
       mend: () => {
         toRedis.delayMs = 0;
@@ -188,7 +188,7 @@ describe('outages under load', () => {
           if (of === 'Redis') {
             // What a command does before it reports the revocation as done.
             await revokeKey(world.db, prepared.doomedPrefix);
-            await ifAvailable(renewEpoch(link, new Fence()));
+            await ifAvailable(setEpoch(link, new Fence(), 'renew'));
             prepared.noteRevoked();
           }
           await answersMore(load);
