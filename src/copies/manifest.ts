@@ -73,21 +73,18 @@ export function parseManifest(text: string): Manifest {
   const document = parseJson(text);
   if (document === undefined) throw invalid('it is not JSON');
   if (!isObject(document)) throw invalid('it is not an object');
-  const { version, created_at, base_url, position, files, signature } = document;
+  const { version, files } = document;
   if (version !== 1) {
     throw new OperatorError(
       `The manifest has version ${printable(String(version), 20)}, and this program reads version 1.`,
       { advice: 'Upgrade this program.' },
     );
   }
-  requireThat(isTime(created_at), 'created_at is not a time in UTC');
-  requireThat(isText(base_url) && /^https?:$/.test(protocolOf(base_url)), 'base_url is not a URL');
-  requireThat(isPosition(position), 'position is not a number of seconds');
-  requireThat(signature === undefined || isText(signature), 'signature is not a string');
+  requireMembers(document, MEMBERS, 'it');
   if (!Array.isArray(files)) throw invalid('files is not an array');
-  files.forEach((file: unknown, place) => requireFile(file, `files[${place}]`));
+  for (const [place, file] of files.entries()) requireMembers(file, FILE_MEMBERS, `files[${place}]`);
   const kinds = (files as CopyFile[]).map(({ kind }) => kind);
-  requireThat(new Set(kinds).size === kinds.length, 'files has more than one of a kind');
+  if (new Set(kinds).size < kinds.length) throw invalid('files has more than one of a kind');
   return document as unknown as Manifest;
 }
 
@@ -103,26 +100,33 @@ export function formatManifest(manifest: Manifest): string {
   return `${JSON.stringify(manifest, undefined, 2)}\n`;
 }
 
-function requireFile(file: unknown, place: string): void {
-  if (!isObject(file)) throw invalid(`${place} is not an object`);
-  const { kind, name, bytes, rows, sha256, columns } = file;
-  requireThat(
-    COPY_KINDS.some((known) => known === kind),
-    `${place}.kind is not one of ${COPY_KINDS.join(', ')}`,
-  );
-  requireThat(isText(name) && isCopyFileName(name), `${place}.name is not the name of an .ndjson.gz file`);
-  requireThat(isCount(bytes) && bytes !== 0, `${place}.bytes is not the size of a compressed file`);
-  requireThat(isCount(rows), `${place}.rows is not a row count`);
-  requireThat(isText(sha256) && /^[0-9a-f]{64}$/.test(sha256), `${place}.sha256 is not a SHA-256 in hexadecimal`);
-  const wanted = COPY_COLUMNS[kind as CopyKind];
-  requireThat(
-    Array.isArray(columns) && wanted.every((column) => columns.includes(column)),
-    `${place}.columns lacks one of ${wanted.join(', ')}`,
-  );
-}
+/** Checks each member. They are independent of each other, but for the columns. */
+type Checks<Name extends string> = Readonly<Record<Name, (value: unknown, of: object) => boolean>>;
 
-function requireThat(isMet: boolean, problem: string): asserts isMet {
-  if (!isMet) throw invalid(problem);
+const MEMBERS: Checks<'created_at' | 'base_url' | 'position' | 'signature'> = {
+  created_at: (value) =>
+    isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/.test(value) && !Number.isNaN(Date.parse(value)),
+  base_url: (value) => isText(value) && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
+  // Up to the year 2286.
+  position: (value) => typeof value === 'number' && value > 0 && value < 1e10,
+  signature: (value) => value === undefined || isText(value),
+};
+
+const FILE_MEMBERS: Checks<keyof CopyFile> = {
+  kind: (value) => COPY_KINDS.some((known) => known === value),
+  name: (value) => isText(value) && isCopyFileName(value),
+  bytes: (value) => isCount(value) && value !== 0,
+  rows: isCount,
+  sha256: (value) => isText(value) && /^[0-9a-f]{64}$/.test(value),
+  columns: (value, file) =>
+    Array.isArray(value) && COPY_COLUMNS[(file as CopyFile).kind].every((column) => value.includes(column)),
+};
+
+function requireMembers<Name extends string>(of: unknown, checks: Checks<Name>, place: string): void {
+  if (!isObject(of)) throw invalid(`${place} is not an object`);
+  for (const name of Object.keys(checks) as Name[]) {
+    if (!checks[name](of[name], of)) throw invalid(`${place} has no valid ${name}`);
+  }
 }
 
 function invalid(problem: string): CopyUnusable {
@@ -133,21 +137,6 @@ function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
-function isTime(value: unknown): boolean {
-  return (
-    isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/.test(value) && !Number.isNaN(Date.parse(value))
-  );
-}
-
-/** Up to the year 2286. */
-function isPosition(value: unknown): boolean {
-  return typeof value === 'number' && value > 0 && value < 1e10;
-}
-
 function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function protocolOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).protocol : '';
 }
