@@ -3,12 +3,16 @@ import { OperatorError } from '../errors.js';
 import { setActor } from '../events/events.js';
 import { PasskeyRefused, parseAssertion, verifyAssertion, type PublicKey, type RelyingParty } from './relying-party.js';
 import { endAllSessions } from './sessions.js';
+import { generateToken, hashToken } from './tokens.js';
 
 /** How many passkeys a developer may have. */
 export const MAX_PASSKEYS = 10;
 
 /** The longest name of a passkey, in characters as PostgreSQL counts them. */
 export const MAX_PASSKEY_NAME = 100;
+
+/** How long a browser may take to return a signed challenge, in seconds. It keeps the token for the same time. */
+export const CHALLENGE_SECONDS = 600;
 
 /** A passkey in the list of a developer's passkeys. */
 export interface Passkey {
@@ -90,6 +94,35 @@ export async function addPasskey(
     if (added === undefined) throw new PasskeyRefused('duplicate');
     return added.id;
   });
+}
+
+/**
+ * Creates a challenge for an authenticator to sign.
+ *
+ * @param sessionId - the session that adds a passkey; null for a sign-in
+ * @returns the token that is the challenge, for the browser's cookie
+ */
+export async function createChallenge(db: Knex, sessionId: number | null): Promise<string> {
+  const { token, hash } = generateToken();
+  await db('passkey_challenges').insert({
+    hash,
+    session_id: sessionId,
+    expires_at: db.raw('now() + make_interval(secs => ?)', [CHALLENGE_SECONDS]),
+  });
+  return token;
+}
+
+/**
+ * Spends a challenge, whether or not what was signed turns out to be valid. Of several concurrent attempts, one succeeds.
+ *
+ * @param token - from the browser's cookie
+ * @returns false for a challenge that is unknown, spent or expired, or was made for another session
+ */
+export async function spendChallenge(db: Knex, token: string | undefined, sessionId: number | null): Promise<boolean> {
+  const hash = hashToken(token);
+  if (hash === undefined) return false;
+  const spent = db('passkey_challenges').where({ hash, session_id: sessionId }).whereRaw('expires_at > now()');
+  return (await spent.delete()) > 0;
 }
 
 /**

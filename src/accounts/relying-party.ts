@@ -75,11 +75,6 @@ export function relyingPartyOf(publicUrl: string): RelyingParty | undefined {
 /** Loaded where it is used: 24 MB and a quarter of a second that servers without passkeys do not need. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** Loads the library while the person is busy with the browser's dialog. A failure is reported by the verification. */
-function preload(): void {
-  webauthn().catch(() => undefined);
-}
-
 /**
  * Makes the options for a new passkey: kept by the authenticator (discoverable) and used only by a person whom the
  * authenticator has verified, by fingerprint or PIN.
@@ -92,7 +87,6 @@ export function creationOptions(
   developer: { readonly id: number; readonly projectName: string },
   existing: readonly Pick<PublicKey, 'credentialId' | 'transports'>[],
 ): PublicKeyCredentialCreationOptionsJSON {
-  preload();
   return {
     rp: { name: 'Catalog Lookup Service', id },
     user: { id: encoded(userHandle(developer.id)), name: developer.projectName, displayName: developer.projectName },
@@ -111,7 +105,6 @@ export function creationOptions(
 
 /** Makes the options for a sign-in by any passkey of this service that the browser finds. */
 export function requestOptions({ id }: RelyingParty, challenge: string): PublicKeyCredentialRequestOptionsJSON {
-  preload();
   return { rpId: id, challenge: encoded(challenge), timeout: TIMEOUT_MS, userVerification: 'required' };
 }
 

@@ -67,7 +67,12 @@ const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
  */
 export async function startSession(
   db: Knex,
-  details: {
+  {
+    developerId,
+    way,
+    userAgent,
+    replaced,
+  }: {
     readonly developerId: number;
     readonly way: SignInWay;
     readonly userAgent: string;
@@ -75,13 +80,8 @@ export async function startSession(
   },
 ): Promise<string> {
   const { token, hash } = generateToken();
-  await removeSession(db, details.replaced);
-  await db('sessions').insert({
-    hash,
-    developer_id: details.developerId,
-    user_agent: printable(details.userAgent, MAX_USER_AGENT),
-  });
-  const { developerId, way } = details;
+  await removeSession(db, replaced);
+  await db('sessions').insert({ hash, developer_id: developerId, user_agent: printable(userAgent, MAX_USER_AGENT) });
   await recordEvent(db, { developerId, kind: 'signed_in', actor: 'developer', details: { with: way } });
   return token;
 }
@@ -128,11 +128,8 @@ export async function endSession(db: Knex, token: string | undefined): Promise<v
 async function removeSession(db: Knex, token: string | undefined): Promise<number | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;
-  const { rows } = await db.raw<{ rows: { developer_id: number }[] }>(
-    'delete from sessions where hash = ? returning developer_id',
-    [hash],
-  );
-  return rows[0]?.developer_id;
+  const [removed] = await db('sessions').where({ hash }).delete().returning<{ developer_id: number }[]>('developer_id');
+  return removed?.developer_id;
 }
 
 /**
@@ -142,12 +139,9 @@ async function removeSession(db: Knex, token: string | undefined): Promise<numbe
  */
 export async function endSessionOf(db: Knex, developerId: number, id: number): Promise<boolean> {
   return db.transaction(async (transaction) => {
-    const { rowCount } = await transaction.raw<{ rowCount: number }>(
-      'delete from sessions where id = ? and developer_id = ?',
-      [id, developerId],
-    );
-    if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor: 'developer' });
-    return rowCount > 0;
+    const isEnded = (await transaction('sessions').where({ id, developer_id: developerId }).delete()) > 0;
+    if (isEnded) await recordEvent(transaction, { developerId, kind: 'signed_out', actor: 'developer' });
+    return isEnded;
   });
 }
 
@@ -164,17 +158,13 @@ export async function endAllSessions(db: Knex, developerId: number, actor: Actor
     // The links come first, as when one is spent: transactions that lock in the same order do not deadlock. The lock on
     // the developer waits for a sign-in that has spent its link, whose session then ends too.
     await transaction('sign_in_links').where({ developer_id: developerId }).delete();
-    const developer = await transaction('developers')
-      .select<{ id: number }[]>('id')
-      .where({ id: developerId })
-      .forUpdate()
-      .first();
+    const developer: unknown = await transaction('developers').where({ id: developerId }).forUpdate().first('id');
     if (developer === undefined) throw notFoundError('developer', developerId);
-    const { rowCount } = await transaction.raw<{ rowCount: number }>(
-      'delete from sessions where developer_id = ? and id is distinct from ?',
-      [developerId, kept ?? null],
-    );
-    if (rowCount > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor });
-    return rowCount;
+    const ended = await transaction('sessions')
+      .where({ developer_id: developerId })
+      .whereRaw('id is distinct from ?', [kept ?? null])
+      .delete();
+    if (ended > 0) await recordEvent(transaction, { developerId, kind: 'signed_out', actor });
+    return ended;
   });
 }

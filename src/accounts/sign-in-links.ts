@@ -37,37 +37,24 @@ export async function createOperatorLink(db: Knex): Promise<string> {
 }
 
 /**
- * Spends a link of a developer. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent
- * costs the same query.
+ * Spends a link. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs the same query.
  *
  * @param db - a transaction that also starts the session: if that fails, the link stays usable
- * @returns the id of the developer whom the link signs in; undefined for a link that is not valid
+ * @returns the id of the developer whom the link signs in, null for an operator; undefined for a link that is not valid
  */
-export async function spendSignInLink(db: Knex, token: string | undefined): Promise<number | undefined> {
-  return (await spend(db, 'developer', token))?.developer_id ?? undefined;
-}
-
-/** Spends a link of an operator. Of several concurrent attempts, one succeeds. @returns whether the link was valid */
-export async function spendOperatorLink(db: Knex, token: string | undefined): Promise<boolean> {
-  return (await spend(db, 'operator', token)) !== undefined;
-}
-
-interface SpentLink {
-  readonly developer_id: number | null;
-}
-
-async function spend(
+export async function spendLink(
   db: Knex,
   kind: 'developer' | 'operator',
   token: string | undefined,
-): Promise<SpentLink | undefined> {
+): Promise<number | null | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;
-  const { rows } = await db.raw<{ rows: SpentLink[] }>(
-    'delete from sign_in_links where hash = ? and kind = ? and expires_at > now() returning developer_id',
-    [hash, kind],
-  );
-  return rows[0];
+  const [spent] = await db('sign_in_links')
+    .where({ hash, kind })
+    .whereRaw('expires_at > now()')
+    .delete()
+    .returning<{ developer_id: number | null }[]>('developer_id');
+  return spent?.developer_id;
 }
 
 /** @returns the address of a link's page @param publicUrl - an origin, without a slash at its end */

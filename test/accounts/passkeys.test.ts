@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { createChallenge, spendChallenge } from '../../src/accounts/passkey-challenges.js';
 import {
   addPasskey,
+  createChallenge,
   findDeveloperByPasskey,
   listPasskeys,
   MAX_PASSKEYS,
   revokePasskey,
+  spendChallenge,
 } from '../../src/accounts/passkeys.js';
 import { creationOptions, relyingPartyOf, requestOptions, verifyCreation } from '../../src/accounts/relying-party.js';
 import { endAllSessions, findSession, listSessions, startSession } from '../../src/accounts/sessions.js';

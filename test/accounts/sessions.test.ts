@@ -8,7 +8,7 @@ import {
   listSessions,
   startSession,
 } from '../../src/accounts/sessions.js';
-import { createSignInLink, spendSignInLink } from '../../src/accounts/sign-in-links.js';
+import { createSignInLink, spendLink } from '../../src/accounts/sign-in-links.js';
 import { suspendDeveloper } from '../../src/developers/developers.js';
 import { listEvents } from '../../src/events/events.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
@@ -102,7 +102,7 @@ describe('sessions', () => {
     const link = await createSignInLink(world.db, one);
     assert.equal(await endAllSessions(world.db, one, 'operator'), 2);
     for (const token of tokens) assert.equal(await findSession(world.db, token), undefined);
-    assert.equal(await spendSignInLink(world.db, link), undefined);
+    assert.equal(await spendLink(world.db, 'developer', link), undefined);
     assert.notEqual(await findSession(world.db, kept), undefined);
     await assert.rejects(endAllSessions(world.db, 9_999, 'operator'), { name: 'OperatorError' });
   });
@@ -112,7 +112,7 @@ describe('sessions', () => {
     const link = await createSignInLink(world.db, developerId);
     let ending: Promise<number> | undefined;
     const token = await world.db.transaction(async (transaction) => {
-      assert.equal(await spendSignInLink(transaction, link), developerId);
+      assert.equal(await spendLink(transaction, 'developer', link), developerId);
       ending = endAllSessions(world.db, developerId, 'operator');
       await untilWaiting('the end waits for the link', world.db);
       return startSession(transaction, { developerId, way: 'link', userAgent: 'Browser/1', replaced: undefined });
@@ -175,6 +175,6 @@ describe('sessions', () => {
       'Browser/1',
     ]);
     assert.notEqual(await findSession(world.db, kept), undefined);
-    assert.equal(await spendSignInLink(world.db, link), developerId);
+    assert.equal(await spendLink(world.db, 'developer', link), developerId);
   });
 });

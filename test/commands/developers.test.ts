@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { findDeveloperOf } from '../../src/accounts/identities.js';
 import { addPasskey } from '../../src/accounts/passkeys.js';
 import { findSession, startSession } from '../../src/accounts/sessions.js';
-import { spendSignInLink } from '../../src/accounts/sign-in-links.js';
+import { spendLink } from '../../src/accounts/sign-in-links.js';
 import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { somePublicKey } from '../support/http/authenticator.js';
@@ -381,7 +381,7 @@ describe('the commands for developers, keys and sign-in', () => {
       runCommand(args, { DATABASE_URL: world.url, ...environment });
     const { stdout } = await run(link, { PUBLIC_URL: 'https://catalog.example/' });
     const token = /^ {2}https:\/\/catalog\.example\/sign-in\/link\/([0-9a-f]{64})$/m.exec(stdout)?.[1];
-    assert.equal(await spendSignInLink(world.db, token), developerId);
+    assert.equal(await spendLink(world.db, 'developer', token), developerId);
     const local = await run([...link, '--json'], { HOST: '0.0.0.0', PORT: '9000' });
     const { url, ...rest } = JSON.parse(local.stdout) as { url: string };
     assert.equal(local.stderr, 'catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');

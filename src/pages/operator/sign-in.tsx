@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Next } from 'koa';
-import { spendOperatorLink, LINK_LIFETIME_MINUTES } from '../../accounts/sign-in-links.js';
+import { LINK_LIFETIME_MINUTES, spendLink } from '../../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import { CodeBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
@@ -49,7 +49,7 @@ export function addSignIn(
 
   router.post(SIGN_IN, async (ctx) => {
     // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.
-    if (!(await spendOperatorLink(db, readLink(ctx).values.token))) {
+    if ((await spendLink(db, 'operator', readLink(ctx).values.token)) === undefined) {
       throw new PageError(
         403,
         'This sign-in link is not valid',

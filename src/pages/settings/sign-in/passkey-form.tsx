@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Knex } from 'knex';
-import { CHALLENGE_SECONDS, createChallenge, spendChallenge } from '../../../accounts/passkey-challenges.js';
+import { CHALLENGE_SECONDS, createChallenge, spendChallenge } from '../../../accounts/passkeys.js';
 import { PasskeyRefused, relyingPartyOf, type RelyingParty } from '../../../accounts/relying-party.js';
 import type { PageContext } from '../../parts/context.js';
 import { formParser } from '../../parts/forms/form.js';

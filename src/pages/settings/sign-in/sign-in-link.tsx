@@ -1,4 +1,4 @@
-import { spendSignInLink } from '../../../accounts/sign-in-links.js';
+import { spendLink } from '../../../accounts/sign-in-links.js';
 import { ABSOLUTE_DAYS, startSession } from '../../../accounts/sessions.js';
 import type { Knex } from 'knex';
 import type { SignInWay } from '../../../events/events.js';
@@ -20,7 +20,7 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
 
   router.post(LINK, async (ctx) => {
     const { token } = readLink(ctx).values;
-    if (await signIn(ctx, parts.db, 'link', (transaction) => spendSignInLink(transaction, token))) {
+    if (await signIn(ctx, parts.db, 'link', (transaction) => spendLink(transaction, 'developer', token))) {
       returnTo(ctx);
       return;
     }
@@ -46,11 +46,11 @@ export async function signIn(
   ctx: PageContext,
   db: Knex,
   way: SignInWay,
-  find: (transaction: Knex.Transaction) => Promise<number | undefined>,
+  find: (transaction: Knex.Transaction) => Promise<number | null | undefined>,
 ): Promise<boolean> {
   const token = await db.transaction(async (transaction) => {
     const developerId = await find(transaction);
-    if (developerId === undefined) return undefined;
+    if (typeof developerId !== 'number') return undefined;
     const details = { developerId, way, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
     return startSession(transaction, details);
   });
