@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { getSystemErrorMap } from 'node:util';
 import { InvalidSetting } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
@@ -30,7 +30,7 @@ export function readConfig(environment: Environment): Config {
       return [key, text === undefined ? setting.fallback : setting.parse(text)];
     } catch (error) {
       if (!(error instanceof InvalidSetting)) throw error;
-      problems.push(`${error.variable ?? setting.name} ${error.message}`);
+      problems.push(`${setting.name} ${error.message}`);
       return [key, setting.fallback];
     }
   });
@@ -90,20 +90,18 @@ function readText(setting: AnySetting, environment: Environment): string | undef
   if (other !== undefined) throw new InvalidSetting(`must be set only once, and ${other} is set too`);
   const value = environment[variable]?.trim() ?? '';
   if (variable === setting.name) return value;
-  const text = readRegularFile(value, variable).trim();
+  const text = readSecret(value, variable).trim();
   if (text === '') throw new InvalidSetting(`must not be empty in the file that ${variable} names`);
   return text;
 }
 
-function readRegularFile(path: string, variable: string): string {
+function readSecret(path: string, variable: string): string {
   try {
-    // A pipe would be waited for, and could be read only once.
-    if (statSync(path).isFile()) return readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8');
   } catch (error) {
     // Without the path, which the message has.
     const { code, errno = 0 } = error as NodeJS.ErrnoException;
     const reason = getSystemErrorMap().get(errno)?.join(': ') ?? code;
-    throw new InvalidSetting(`names a file that cannot be read (${reason})`, variable);
+    throw new InvalidSetting(`cannot be read from the file that ${variable} names (${reason})`);
   }
-  throw new InvalidSetting('names something other than a regular file', variable);
 }

@@ -2,19 +2,9 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 
 // Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
-/**
- * A setting has an invalid text. The message follows its name, or that of another variable, and repeats the text only
- * if that is no secret.
- */
+/** A setting has an invalid text. The message follows its name, and repeats the text only if that is no secret. */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
-
-  constructor(
-    message: string,
-    readonly variable?: string,
-  ) {
-    super(message);
-  }
 }
 
 export interface MetricsAddress {
@@ -145,17 +135,10 @@ export function parseIssuer(text: string): string {
   throw new InvalidSetting('must be the https:// URL of your provider, such as https://accounts.example.com');
 }
 
-/** @returns the text itself: the URI of a mailbox or a page */
+/** @returns a `mailto:` or https URL, for a link. A bare email address is accepted too. */
 export function parseContact(text: string): string {
-  if (/^(?:mailto:[^\s@]+@[^\s@]+|https:\/\/[^\s]+)$/.test(text) && URL.canParse(text)) return text;
-  throw new InvalidSetting('must be a URI such as mailto:security@example.com or https://example.com/security');
-}
-
-/** @returns a `mailto:` or web URL, for a link. A bare email address is accepted too. */
-export function parseOperatorContact(text: string): string {
   const url = /^[^\s@:/?]+@[^\s@:/?]+$/.test(text) ? `mailto:${text}` : text;
-  const isUrl = /^(?:mailto:[^\s@]+@[^\s@]+|https?:\/\/[^\s@]+)$/.test(url) && URL.canParse(url);
-  if (isUrl) return url;
+  if (/^(?:mailto:[^\s@]+@|https:\/\/)[^\s@]+$/.test(url) && URL.canParse(url)) return url;
   throw new InvalidSetting('must be an email address or a URL, such as ops@example.com or https://example.com/support');
 }
 

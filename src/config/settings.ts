@@ -6,7 +6,6 @@ import {
   parseMetricsAddress,
   parseNotifySecret,
   parseNotifyUrl,
-  parseOperatorContact,
   parsePostgresUrl,
   parseProxies,
   parsePublicUrl,
@@ -95,11 +94,11 @@ export const SETTINGS = {
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
   /** Whether the server has pages for people beside the API. */
   site: setting('SITE', true, parseSwitch, 'off to serve only the API, without web pages', 'on'),
-  /** A `mailto:` or web URL. */
-  operatorContact: optional('OPERATOR_CONTACT', parseOperatorContact,
-    'email address or URL where developers reach you; linked wherever the pages refer them to you'),
+  /** A `mailto:` or https URL, like the next one. */
+  operatorContact: optional('OPERATOR_CONTACT', parseContact,
+    'email address or https:// URL where developers reach you; linked wherever the pages refer them to you'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
-    'where to report security problems, mailto:… or https://…; served in /.well-known/security.txt'),
+    'email address or https:// URL for reports of security problems; served in /.well-known/security.txt'),
   notifyUrl: secret('NOTIFY_URL', parseNotifyUrl,
     'https:// URL that receives notices for the operator; requires NOTIFY_SECRET; http:// only on this machine'),
   notifySecret: secret('NOTIFY_SECRET', parseNotifySecret,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ConfigError, readConfig } from '../../src/config/config.js';
 import { parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
@@ -110,14 +109,24 @@ const CASES: {
       ' ops@catalog.example ': 'mailto:ops@catalog.example',
       'mailto:ops@catalog.example?subject=Catalog': 'mailto:ops@catalog.example?subject=Catalog',
       'https://h/support': 'https://h/support',
-      'http://intranet/#help': 'http://intranet/#help',
     },
-    ['ops', 'ops@', 'a b@h', 'a@b@h', 'mailto:ops', 'https://', 'https://u:hunter2@h', 'javascript:alert(1)', 'tel:+1'],
+    [
+      'ops',
+      'ops@',
+      'http://h',
+      'a b@h',
+      'a@b@h',
+      'mailto:ops',
+      'https://',
+      'https://u:hunter2@h',
+      'javascript:alert(1)',
+      'tel:+1',
+    ],
   ],
   securityContact: [
     undefined,
     { ' mailto:a@b.example ': 'mailto:a@b.example', 'https://h/report': 'https://h/report' },
-    ['a@b.example', 'mailto:a', 'http://h', 'https://', 'https://h/a b', 'https://h\nContact: x', 'tel:+1'],
+    ['mailto:a', 'http://h', 'https://', 'https://h/a b', 'https://h\nContact: x', 'tel:+1'],
   ],
   copiesDir: [undefined, { '/srv/copies': '/srv/copies' }, []],
   copySigningKey: [
@@ -280,8 +289,6 @@ describe('the settings', () => {
     before(async () => {
       folder = await temporaryFolder();
       await writeFile(join(folder, 'empty'), '\n');
-      await mkdir(join(folder, 'folder'));
-      execFileSync('mkfifo', [join(folder, 'pipe')]);
     });
 
     it('every setting that may contain a password is a secret', () => {
@@ -309,14 +316,11 @@ describe('the settings', () => {
         ]);
         // The path could be the secret itself.
         assert.deepEqual(linesFor('postgres://u:hunter2@h/d'), [
-          `  ${name}_FILE names a file that cannot be read (ENOENT: no such file or directory)`,
+          `  ${name} cannot be read from the file that ${name}_FILE names (ENOENT: no such file or directory)`,
         ]);
         assert.deepEqual(linesFor(join(folder, 'empty')), [
           `  ${name} must not be empty in the file that ${name}_FILE names`,
         ]);
-        for (const other of ['folder', 'pipe']) {
-          assert.deepEqual(linesFor(join(folder, other)), [`  ${name}_FILE names something other than a regular file`]);
-        }
       }
     });
 
