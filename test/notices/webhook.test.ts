@@ -26,7 +26,7 @@ const WRONG: readonly (readonly [
 ])[] = [
   ['nothing', () => undefined, /^no response within 0\.3 s$/, 300],
   ['a header without an end', (socket) => endlessly(socket, `${HEAD}X: `), /^UND_ERR_HEADERS_OVERFLOW$/],
-  ['something other than HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'), /^the response is not HTTP$/],
+  ['something other than HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'), /^HPE_\w+$/],
   ['the end of the connection', (socket) => socket.end(), /^UND_ERR_SOCKET$/],
   [
     'a redirect',
@@ -72,13 +72,11 @@ describe('the webhook of the operator', () => {
     }
   }
 
-  it('a notice fails with a reason when its receiver responds in a wrong way, or its URL has a port that fetch refuses', async () => {
+  it('a notice fails with a reason when its receiver responds in a wrong way', async () => {
     for (const [what, respond, reason, timeoutMs] of WRONG) {
       const delivery = await sendTo(respond, timeoutMs);
       assert.match(delivery.kind === 'failed' ? delivery.reason : 'delivered', reason, what);
     }
-    const delivery = await sendNotice({ url: 'http://127.0.0.1:6000/', secret: Buffer.alloc(24) }, NOTICE);
-    assert.deepEqual(delivery, { kind: 'failed', reason: 'fetch refuses this port' });
   });
 
   it('a notice is delivered as soon as its receiver responds with 200, and an endless body is not read', async () => {
