@@ -94,29 +94,6 @@ export async function listKeysOf(
   return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit).offset(offset);
 }
 
-/**
- * Finds an active key of a developer by its label. Rolled keys do not count: their successors have the same label.
- *
- * @param except - a key that does not count: by its prefix, or by the hash of the form that created it
- * @returns its prefix; undefined for none
- */
-export async function findPrefixByLabel(
-  db: Knex,
-  developerId: number,
-  label: string,
-  except: { readonly prefix: string } | { readonly formHash: Buffer },
-): Promise<string | undefined> {
-  const [column, value] = 'prefix' in except ? ['prefix', except.prefix] : ['form_hash', except.formHash];
-  const [found] = await db('api_keys')
-    .where({ developer_id: developerId, label, successor_id: null })
-    .whereRaw(IS_ACTIVE)
-    .whereRaw('?? is distinct from ?', [column, value])
-    .orderBy('id', 'desc')
-    .limit(1)
-    .pluck<string[]>('prefix');
-  return found;
-}
-
 /** @returns a developer's key; undefined when the developer has no key with this prefix */
 export async function findKeyOf(db: Knex, developerId: number, prefix: string): Promise<KeyRecord | undefined> {
   return db('api_keys').where({ developer_id: developerId, prefix }).first<KeyRecord | undefined>(keyFields(db));

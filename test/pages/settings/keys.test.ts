@@ -483,31 +483,6 @@ describe('the pages of keys', () => {
     assert.equal((await listKeys(service.db, developerId))[0]?.revokedAt, null);
   });
 
-  it('the label of another active key is accepted once the developer was warned', async () => {
-    const first = await newKey({ label: 'production' });
-    const warning = /You already have an active key with the label “.*production.*”.*Nothing was changed\./s;
-    const warned = await create({ label: 'production', lifetime: '30' });
-    assert.equal(warned.status, 409);
-    assert.match(warned.text, warning);
-    assert.ok(warned.text.includes(`href="${pathOf(first)}"`) && warned.text.includes('>Create anyway</button>'));
-    assert.match(warned.text, /value="30" selected/);
-    const [, form = ''] = /name="form" value="([0-9a-f]{64})"/.exec(warned.text) ?? [];
-    const [, confirmed = ''] = /name="confirmed" value="([^"]*)"/.exec(warned.text) ?? [];
-    // Another label that is taken is warned of again.
-    const second = await newKey({ label: 'staging' });
-    assert.equal((await create({ form, confirmed, label: 'staging' })).status, 409);
-    assert.equal((await listKeys(service.db, developerId)).length, 2);
-    assert.equal((await create({ form, confirmed, label: 'production' })).status, 200);
-    // The same for a label that is changed. A key may keep its own label.
-    const rename = (fields: Record<string, string>): Promise<Reply> => visitor.post(pathOf(second, '/label'), fields);
-    assert.match((await rename({ label: 'production' })).text, warning);
-    for (const fields of [{ label: 'staging' }, { label: 'production', confirmed: 'production' }])
-      assert.equal((await rename(fields)).status, 303);
-    // The label of an inactive key may be used again.
-    for (const key of await listKeys(service.db, developerId)) await revokeKey(service.db, key.prefix);
-    assert.equal((await create({ label: 'production' })).status, 200);
-  });
-
   it('a form begins with the values of its address, if a form can have them, and proposes 90 days', async () => {
     const key = await newKey();
     for (const [address, shown] of [

@@ -11,7 +11,7 @@ import type { Guards, SettingsRouter } from '../guards.js';
 import { settingsPage } from '../settings-page.js';
 import { EXPIRY_FIELDS, ExpiryFields, expiryValues, expiryOf } from './expiry.js';
 import { NoRoom } from './key-list.js';
-import { DuplicateLabel, findDuplicate, LABEL_FIELDS, LabelField, newLabelOf } from './label.js';
+import { LABEL_FIELDS, LabelField, newLabelOf } from './label.js';
 import { KEYS_PATH } from './one-key.js';
 import { BackToKeys } from './refusals.js';
 import { ShownKey } from './shown-key.js';
@@ -27,7 +27,7 @@ export function addCreateKey(router: SettingsRouter, { db, beginChange }: SitePa
   router.get(PATH, guards.requireRecentSignIn, async (ctx) => {
     const { active } = await readKeySummary(db, ctx.state.session.developerId);
     const query = queryOf(ctx);
-    const values = { label: newLabelOf(query) ?? '', confirmed: '', ...expiryValues(query) };
+    const values = { label: newLabelOf(query) ?? '', ...expiryValues(query) };
     const body =
       active < MAX_ACTIVE_KEYS ? (
         <NewKeyForm submission={{ values, errors: {} }} />
@@ -50,11 +50,6 @@ export function addCreateKey(router: SettingsRouter, { db, beginChange }: SitePa
       settingsPage(ctx, { ...PAGE, status: 422 }, <NewKeyForm submission={{ values, errors }} />);
       return;
     }
-    const duplicate = await findDuplicate(db, developerId, values, { formHash });
-    if (duplicate !== undefined) {
-      settingsPage(ctx, { ...PAGE, status: 409 }, <NewKeyForm submission={{ values, errors }} duplicate={duplicate} />);
-      return;
-    }
     const { label } = values;
     const details = { label: label === '' ? null : label, expires: expiry.expires ?? undefined, developerId };
     const endChange = beginChange();
@@ -65,20 +60,12 @@ export function addCreateKey(router: SettingsRouter, { db, beginChange }: SitePa
   });
 }
 
-interface NewKeyFormProps {
-  readonly submission: Submission<'label' | 'confirmed' | 'lifetime' | 'date'>;
-  /** The prefix of the key that has the same label. */
-  readonly duplicate?: string | undefined;
-}
-
-function NewKeyForm({ submission, duplicate }: NewKeyFormProps): VNode {
-  const { values, errors } = submission;
+function NewKeyForm({ submission }: { readonly submission: Submission<'label' | 'lifetime' | 'date'> }): VNode {
   return (
     <>
-      <ErrorSummary errors={errors} />
-      {duplicate !== undefined && <DuplicateLabel label={values.label} prefix={duplicate} />}
-      <Form action={PATH} label={duplicate === undefined ? 'Create key' : 'Create anyway'} cancel={KEYS_PATH} isOnce>
-        <LabelField submission={submission} duplicate={duplicate} />
+      <ErrorSummary errors={submission.errors} />
+      <Form action={PATH} label="Create key" cancel={KEYS_PATH} isOnce>
+        <LabelField submission={submission} />
         <ExpiryFields submission={submission} />
       </Form>
     </>
