@@ -113,7 +113,8 @@ export async function createChallenge(db: Knex, sessionId: number | null): Promi
 }
 
 /**
- * Spends a challenge, whether or not what was signed turns out to be valid. Of several concurrent attempts, one succeeds.
+ * Spends a challenge, whether or not what was signed turns out to be valid. Of several concurrent attempts, one
+ * succeeds.
  *
  * @param token - from the browser's cookie
  * @returns false for a challenge that is unknown, spent or expired, or was made for another session

@@ -37,7 +37,8 @@ export async function createOperatorLink(db: Knex): Promise<string> {
 }
 
 /**
- * Spends a link. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs the same query.
+ * Spends a link. Of several concurrent attempts, one succeeds. A link that is unknown, expired or spent costs the same
+ * query.
  *
  * @param db - a transaction that also starts the session: if that fails, the link stays usable
  * @returns the id of the developer whom the link signs in, null for an operator; undefined for a link that is not valid

@@ -37,11 +37,11 @@ export function observeEpoch(fence: Fence, epoch: string): void {
 }
 
 /**
- * Sets an epoch, so that every server queries the database again. If another server has become the primary, the fence is
- * raised and the epoch stays.
+ * Sets an epoch, so that every server queries the database again. If another server has become the primary, the fence
+ * is raised and the epoch stays.
  *
- * @param how - `renew` it after a change is committed, and before it is reported as done; or `create` one if none of this
- *   timeline is there
+ * @param how - `renew` it after a change is committed, and before it is reported as done; or `create` one if none of
+ *   this timeline is there
  * @returns the epoch afterwards
  * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
  */
