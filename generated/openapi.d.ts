@@ -217,14 +217,12 @@ export interface components {
         MediaType: "movie" | "series";
         /** @description Identifies the request in the service's logs; the same as the header `X-Request-Id`. */
         RequestId: string;
-        /** @description A quota and a window for each limit of the plan. */
+        /** @description The names of the header fields that the key is sent in, and others. */
+        VaryField: string;
+        /** @description A quota and a window for each limit. */
         RateLimitPolicyField: string;
-        /** @description The remaining requests of each limit of the plan. */
+        /** @description The remaining requests of each limit, and the seconds until it resets. */
         RateLimitField: string;
-        /** @description A quota and a window for each limit of the plan, or for the limit on invalid keys from one IP address. */
-        AnyRateLimitPolicyField: string;
-        /** @description The remaining requests of each limit of the plan, or of the limit on invalid keys from one IP address. */
-        AnyRateLimitField: string;
         /**
          * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like any other
          *     with the same status.
@@ -254,10 +252,10 @@ export interface components {
              */
             oldest_since?: number;
             /**
-             * @description The names of the exceeded limits, as in `RateLimit-Policy`. Always present with `rate_limit_exceeded` under
-             *     `/api/v1`.
+             * @description The names of the exceeded limits, as in `RateLimit-Policy`: `minute`, `day` or, for invalid keys, `failures`.
+             *     Always present with `rate_limit_exceeded` under `/api/v1`. Names may be added.
              */
-            "violated-policies"?: ("minute" | "day" | "failures")[];
+            "violated-policies"?: string[];
         };
     };
     responses: {
@@ -278,7 +276,7 @@ export interface components {
         ChangesNotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
-                Vary: components["headers"]["VaryByCoding"];
+                Vary: components["headers"]["Vary"];
                 "Cache-Control": components["headers"]["CacheControlRevalidate"];
                 ETag: components["headers"]["ETag"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
@@ -294,10 +292,10 @@ export interface components {
         BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
-                Vary: components["headers"]["VaryUnlessMalformed"];
+                Vary: components["headers"]["VaryIfChecked"];
                 "Cache-Control": components["headers"]["CacheControlNoStore"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicyUnlessMalformed"];
-                RateLimit: components["headers"]["RateLimitUnlessMalformed"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicyIfKnown"];
+                RateLimit: components["headers"]["RateLimitIfKnown"];
                 [name: string]: unknown;
             };
             content: {
@@ -387,8 +385,8 @@ export interface components {
                 Vary: components["headers"]["Vary"];
                 "Cache-Control": components["headers"]["CacheControlNoStore"];
                 "Retry-After": components["headers"]["RetryAfter"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicyExceeded"];
-                RateLimit: components["headers"]["RateLimitExceeded"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
                 [name: string]: unknown;
             };
             content: {
@@ -445,20 +443,16 @@ export interface components {
          */
         XRequestId: components["schemas"]["RequestId"];
         /**
-         * @description Keeps caches from serving one caller's response to another, since responses depend on the key.
+         * @description The fields of the request that the response depends on. It keeps caches from serving one caller's response to
+         *     another. Responses of `getChanges` also depend on `Accept-Encoding`. Fields may be added.
          * @example Authorization, X-API-Key
          */
-        Vary: "Authorization, X-API-Key";
+        Vary: components["schemas"]["VaryField"];
         /**
-         * @description Same as on other responses; sent only once the key has been checked.
+         * @description As `Vary` elsewhere; absent with `malformed_request`, which is sent before the key is checked.
          * @example Authorization, X-API-Key
          */
-        VaryUnlessMalformed: "Authorization, X-API-Key";
-        /**
-         * @description Responses depend on the key and on the accepted codings, even if this one is not compressed.
-         * @example Authorization, X-API-Key, Accept-Encoding
-         */
-        VaryByCoding: "Authorization, X-API-Key, Accept-Encoding";
+        VaryIfChecked: components["schemas"]["VaryField"];
         /**
          * @description The coding of the page; absent if the page is not compressed.
          * @example gzip
@@ -466,75 +460,58 @@ export interface components {
         ContentEncoding: "gzip" | "br";
         /**
          * @description The next page, relative to the URL of this one; absent if `has_more` is false. A client that sends its key in
-         *     the query must add it again.
+         *     the query must add it again. Links may be added.
          * @example <?since=1795218005.123456>; rel="next"
          */
         LinkToNextPage: string;
         /**
          * @description Only your own cache may store the response, and must revalidate it with `If-None-Match` before each use.
+         *     Directives may be added.
          * @example private, no-cache
          */
-        CacheControlRevalidate: "private, no-cache";
+        CacheControlRevalidate: string;
         /**
-         * @description No cache may store the response.
+         * @description No cache may store the response. Directives may be added.
          * @example no-store
          */
-        CacheControlNoStore: "no-store";
+        CacheControlNoStore: string;
         /**
          * @description Identifies this state of the response in this coding. Send it back as `If-None-Match`.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         ETag: string;
         /**
-         * @description The limits of the plan as a structured field list: `q` requests in a window of `w` seconds.
+         * @description The limits as a structured field list: `q` requests in a window of `w` seconds. For an invalid key, it is the limit
+         *     on invalid keys from one IP address. Limits and parameters may be added.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description Same as on other responses; absent with `malformed_request`, which is sent before the key is checked.
-         * @example "minute";q=60;w=60, "day";q=10000;w=86400
-         */
-        RateLimitPolicyUnlessMalformed: components["schemas"]["RateLimitPolicyField"];
-        /**
-         * @description Same as on other responses; absent if the failure occurred before the plan was read.
+         * @description As `RateLimit-Policy` elsewhere; absent if the request failed before its plan was read.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicyIfKnown: components["schemas"]["RateLimitPolicyField"];
         /**
-         * @description The current state as a structured field list: `r` requests remain, and the quota resets in `t` seconds.
+         * @description The current state of these limits as a structured field list: `r` requests remain, and the quota resets in `t`
+         *     seconds. Limits and parameters may be added.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimit: components["schemas"]["RateLimitField"];
         /**
-         * @description Same as on other responses; absent with `malformed_request`, which is sent before the key is checked.
-         * @example "minute";r=59;t=60, "day";r=9999;t=86399
-         */
-        RateLimitUnlessMalformed: components["schemas"]["RateLimitField"];
-        /**
-         * @description Same as on other responses; absent if the failure occurred before the count was read.
+         * @description As `RateLimit` elsewhere; absent if the request failed before its plan was read.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimitIfKnown: components["schemas"]["RateLimitField"];
-        /**
-         * @description As `RateLimit-Policy` elsewhere; for an invalid key, the limit on invalid keys from one IP address.
-         * @example "minute";q=60;w=60, "day";q=10000;w=86400
-         */
-        RateLimitPolicyExceeded: components["schemas"]["AnyRateLimitPolicyField"];
-        /**
-         * @description As `RateLimit` elsewhere, for the limits in `RateLimit-Policy`.
-         * @example "minute";r=0;t=17, "day";r=8214;t=51840
-         */
-        RateLimitExceeded: components["schemas"]["AnyRateLimitField"];
         /**
          * @description How to authenticate (RFC 9110, RFC 6750); has `invalid_token` if a key was sent.
          * @example Bearer realm="catalog"
          */
         WWWAuthenticate: string;
         /**
-         * @description The methods that the path supports.
+         * @description The methods that the path supports. Methods may be added.
          * @example GET, HEAD
          */
-        Allow: "GET, HEAD";
+        Allow: string;
         /**
          * @description Seconds to wait before sending the request again, never a date. Sent with 429 and 503. With 429 it is the time until
          *     the exceeded limit resets (`t` in `RateLimit`, if that is sent too).
@@ -625,7 +602,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
-                    Vary: components["headers"]["VaryByCoding"];
+                    Vary: components["headers"]["Vary"];
                     "Cache-Control": components["headers"]["CacheControlRevalidate"];
                     ETag: components["headers"]["ETag"];
                     "Content-Encoding": components["headers"]["ContentEncoding"];
@@ -647,10 +624,10 @@ export interface operations {
             400: {
                 headers: {
                     "X-Request-Id": components["headers"]["XRequestId"];
-                    Vary: components["headers"]["VaryUnlessMalformed"];
+                    Vary: components["headers"]["VaryIfChecked"];
                     "Cache-Control": components["headers"]["CacheControlNoStore"];
-                    "RateLimit-Policy": components["headers"]["RateLimitPolicyUnlessMalformed"];
-                    RateLimit: components["headers"]["RateLimitUnlessMalformed"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicyIfKnown"];
+                    RateLimit: components["headers"]["RateLimitIfKnown"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -84,6 +84,21 @@ describe('openapi.yaml', () => {
     );
   });
 
+  it('every pattern is a literal that means the same in ECMAScript, Ruby, PCRE, Java, Go and Python', async () => {
+    const names = (await readdir(`${ROOT}/generated`)).filter((name) => name.endsWith('.json'));
+    const documents = await Promise.all(names.map((name) => readFile(`${ROOT}/generated/${name}`, 'utf8')));
+    const parsed = documents.map((text) => JSON.parse(text) as unknown);
+    const patterns = [...nodesWithin(parsed)].map(({ pattern }) => pattern).filter((it) => typeof it === 'string');
+    assert.notEqual(patterns.length, 0);
+    for (const pattern of patterns) {
+      // A slash ends a literal in Ruby and PHP, and what follows # may be code in Ruby.
+      assert.match(pattern, /^\^[ -~]*\$$/, 'printable ASCII, the whole text');
+      assert.doesNotMatch(pattern, /[/\\]|#[{$@]/, 'no delimiters, and classes in place of escapes');
+      assert.doesNotMatch(pattern, /\(\?|[*+?}]\+|[*+?}]\?|\[\[|\[\^?\]|&&|--|~~|\|\|/, 'only common operators');
+      assert.doesNotThrow(() => new RegExp(pattern, 'u'), pattern);
+    }
+  });
+
   it('every operation has only what dispatch reads: plain values of the path and the query, and optional header fields', () => {
     for (const path of Object.values(child(document, 'paths')) as Node[]) {
       for (const { requestBody, parameters = [] } of Object.values(path) as Node[]) {

@@ -23,10 +23,7 @@ export interface Parameter {
   readonly example?: string | number;
 }
 
-export interface Header extends Omit<Parameter, 'name' | 'in'> {
-  /** Codes of the errors without this header. */
-  readonly 'x-absent-with'?: readonly string[];
-}
+export type Header = Omit<Parameter, 'name' | 'in'>;
 
 export interface MediaType {
   readonly schema: OrReference<Schema>;

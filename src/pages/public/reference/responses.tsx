@@ -110,7 +110,6 @@ interface HeaderFieldProps {
 /** A header field or a parameter: its type, its description and its bounds. */
 export function HeaderField({ context, name, header, place }: HeaderFieldProps): VNode {
   const { part } = resolve(context.contract, header.schema);
-  const absentWith = header['x-absent-with'] ?? [];
   return (
     <>
       <p>
@@ -123,9 +122,6 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
       </p>
       <Text context={context} text={header.description} />
       <Bounds schema={'$ref' in header.schema ? {} : part} example={header.example} />
-      {absentWith.length > 0 && (
-        <Text context={context} text={`Not sent with ${absentWith.map((code) => `\`${code}\``).join(', ')}.`} />
-      )}
     </>
   );
 }
