@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
 import type { UsageCounts } from './write-usage.js';
-import { csvTextSql } from './csv.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -101,6 +100,12 @@ export async function readUsageByKey(
 }
 
 /**
+ * The label as a cell of CSV. Spreadsheets read a text that starts like the first pattern as a formula, which can leak
+ * other cells.
+ */
+const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r])', '''\1'), '"', '""') || '"'`;
+
+/**
  * Reads the total of each day and key of a range as CSV (RFC 4180), in this order. The database writes the lines: ten
  * thousand rows would keep this process from other requests.
  *
@@ -113,7 +118,7 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonl
        select date_trunc(:unit, u.hour, 'UTC') as day, k.id, k.prefix, k.label, ${COUNTS} ${HOURS} group by 1, k.id)
      select string_agg(
               concat(to_char(day at time zone 'UTC', 'YYYY-MM-DD'), ',', prefix, ',',
-                     ${csvTextSql('label')}, ',',
+                     ${LABEL_CELL}, ',',
                      served, ',', refused, ',', failed, e'\\r\\n'),
               '' order by id) as lines
        from used group by day order by day`,

@@ -3,6 +3,7 @@ import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
+import { readGuide } from '../support/guides.js';
 import { sendAhead } from '../support/http/send-ahead.js';
 import { assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
@@ -154,6 +155,20 @@ for (const store of ['in this process', 'in Redis'] as const) {
       for (let i = 0; i < LIMIT; i += 1) assert.equal((await attempts.count(address)).kind, 'over_limit');
       assert.equal(await commands(), before);
       assert.deepEqual(attempts.counts, { failed: 2 * LIMIT + 1, overLimit: LIMIT + 1 });
+    });
+
+    it('the rights in Redis that the guide grants are enough to charge requests and to count failures', async () => {
+      const [, keys = assert.fail(), commands = assert.fail()] =
+        /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('configure')) ?? [];
+      await link?.client.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
+      const limited = await world.startService({
+        redisUrl: world.redis.url.replace('//', '//limited:secret@'),
+        trustedProxies: 1,
+      });
+      const { key } = await world.newKey();
+      for (let i = 0; i < 2; i += 1) assert.equal((await ask(key, newAddress(), limited)).status, 200);
+      assert.deepEqual(await fail(1, newAddress(), limited), [401]);
+      assert.match((await limited.get('/readyz')).text, /"redis":"up"/);
     });
 
     it('failures are limited in each process while Redis is down', async () => {

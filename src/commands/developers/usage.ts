@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import {
@@ -7,7 +7,6 @@ import {
   type DeveloperTotal,
   type OwnedKeyTotal,
 } from '../../usage/usage-totals.js';
-import { csvText } from '../../usage/csv.js';
 import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
@@ -21,15 +20,13 @@ interface UsageOptions extends JsonFlag {
   readonly developer?: number;
   readonly byKey?: boolean;
   readonly days: number;
-  readonly csv?: boolean;
 }
 
 const NOTES = `Refused requests exceeded a limit of their plan. Failed requests are errors of the service. Servers save their
 counts about every 10 seconds.`;
 
-const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --csv'];
+const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --json'];
 
-/** The columns of totals, in the table and in CSV. */
 type TotalColumns<Total> = Readonly<Record<string, (total: Total) => string | number | null>>;
 
 const COUNT_COLUMNS: TotalColumns<UsageCounts> = {
@@ -62,8 +59,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }
       keptDays,
       DEFAULT_DAYS,
     )
-    .addOption(new Option('--csv', 'print comma-separated values').conflicts('json'))
-    .action(async ({ developer, byKey, days, csv, json }: UsageOptions) => {
+    .action(async ({ developer, byKey, days, json }: UsageOptions) => {
       const print = async <Total extends UsageCounts>(
         name: string,
         readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<readonly Total[]>,
@@ -75,8 +71,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }
         };
         const totals = await withDatabase(read, { mayBeReadOnly: true });
         const rows = totals.map((counts) => ({ ...counts, requests: requestsOf(counts) }));
-        if (csv) stdout.write(toCsv(totals, columns));
-        else report(stdout, json, { days, [name]: rows }, table(totals, columns, stdout));
+        report(stdout, json, { days, [name]: rows }, table(totals, columns, stdout));
       };
       if (byKey) await print('keys', readUsageByOwnedKey, KEY_COLUMNS);
       else await print('developers', readUsageByDeveloper, DEVELOPER_COLUMNS);
@@ -92,16 +87,4 @@ function keptDays(text: string): number {
   const days = positiveInteger(text);
   if (days <= KEPT_DAYS) return days;
   throw new InvalidArgumentError(`Usage is kept for ${KEPT_DAYS} days.`);
-}
-
-/** Writes rows as CSV (RFC 4180). A heading is the name of its column with underscores for spaces. */
-function toCsv<Row>(rows: readonly Row[], columns: TotalColumns<Row>): string {
-  const read = Object.values(columns);
-  const cellOf = (value: string | number | null): string =>
-    typeof value === 'string' ? csvText(value) : String(value ?? '');
-  const lines = [
-    Object.keys(columns).map((name) => name.replaceAll(' ', '_')),
-    ...rows.map((row) => read.map((column) => cellOf(column(row)))),
-  ];
-  return lines.map((cells) => `${cells.join(',')}\r\n`).join('');
 }
