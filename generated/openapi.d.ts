@@ -348,8 +348,8 @@ export interface components {
             };
         };
         /**
-         * @description The request has a body of more than 16 KiB or of unknown length, and no operation takes one (`content_too_large`).
-         *     The key was not checked, and the connection is closed.
+         * @description The request has a body of more than 16 KiB, or a compressed one of unknown length, and no operation takes one
+         *     (`content_too_large`). The key was not checked, and the connection is closed.
          */
         ContentTooLarge: {
             headers: {

@@ -10,12 +10,20 @@ const TIMEOUT_SECONDS = 3;
 /** The provider must have authenticated the person within this time, in seconds (`max_age`). */
 const MAX_AGE_SECONDS = 900;
 
+/** How a provider may take the client secret: by HTTP Basic, which is the default, or in the body. */
+const [BASIC, POST] = ['client_secret_basic', 'client_secret_post'] as const;
+
 /** Tolerated difference of the provider's clock, in seconds. */
 const CLOCK_TOLERANCE_SECONDS = 60;
 
 /** The provider does not respond, or not correctly. */
 export class ProviderUnavailable extends Error {
   override readonly name = 'ProviderUnavailable';
+}
+
+/** The provider responds, but not to this service: its client id or secret is wrong or has expired. */
+export class ClientRefused extends Error {
+  override readonly name = 'ClientRefused';
 }
 
 /** The person or the provider declined, or the browser is not the one that began the sign-in. */
@@ -112,7 +120,7 @@ export class OidcProvider {
    *
    * @param secret - from the browser's cookie
    * @param answer - the query that the provider sent the browser back with
-   * @throws SignInRefused, ProviderUnavailable
+   * @throws SignInRefused, ProviderUnavailable, ClientRefused
    */
   async finish(secret: string, answer: URLSearchParams): Promise<Identity> {
     if (answer.has('error')) throw new SignInRefused();
@@ -158,7 +166,7 @@ export class OidcProvider {
     }
   }
 
-  /** Turns every error into {@link ProviderUnavailable} or {@link SignInRefused}. */
+  /** Turns every error into {@link ProviderUnavailable}, {@link ClientRefused} or {@link SignInRefused}. */
   async #ask<T>(act: (provider: Discovered) => Promise<T>): Promise<T> {
     try {
       return await act((this.#discovered ??= await this.#discover()));
@@ -171,8 +179,13 @@ export class OidcProvider {
     const { issuer, clientId, clientSecret } = this.settings;
     // Loaded where it is used: most servers have no provider.
     const client = await import('openid-client');
-    // RFC 6749, section 2.3.1: every provider takes it.
-    const authentication = client.ClientSecretBasic(clientSecret);
+    const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
+    // Basic, unless the provider takes only the other (Discovery, section 3).
+    const authentication: OpenIdClient.ClientAuth = (server, ...rest) => {
+      const methods = server.token_endpoint_auth_methods_supported ?? [BASIC];
+      const authenticate = !methods.includes(BASIC) && methods.includes(POST) ? post : basic;
+      authenticate(server, ...rest);
+    };
     const config = await client.discovery(new URL(issuer), clientId, clientSecret, authentication, {
       timeout: TIMEOUT_SECONDS,
       // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
@@ -205,12 +218,17 @@ function derive(secret: string, purpose: 'state' | 'nonce' | 'verifier'): string
 
 /** The message of an error may be logged. Its cause may not: it has codes and responses of the provider. */
 function toError(error: unknown): Error {
-  if (error instanceof ProviderUnavailable || error instanceof SignInRefused) return error;
+  if ([ProviderUnavailable, ClientRefused, SignInRefused].some((known) => error instanceof known))
+    return error as Error;
   if (!(error instanceof Error)) return new ProviderUnavailable('unknown');
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : '';
   // Only an error code of OAuth, no other text of the provider.
   const reason = /^[a-z_]{1,40}$/.exec(('error' in error && String(error.error)) || '')?.[0];
   // The code was used before, or belongs to another client.
   if (reason === 'invalid_grant') return new SignInRefused();
+  // A challenge answers a client that authenticates by HTTP Basic.
+  if (reason === 'invalid_client' || reason === 'unauthorized_client' || code.includes('WWW_AUTHENTICATE')) {
+    return new ClientRefused('the provider does not accept OIDC_CLIENT_ID and OIDC_CLIENT_SECRET');
+  }
   return new ProviderUnavailable(`${code}${error.message}${reason === undefined ? '' : ` (${reason})`}`);
 }

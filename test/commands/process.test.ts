@@ -39,9 +39,13 @@ describe('the program as a process', () => {
     }
   });
 
-  it('a command gets standard input and the environment of the process', async () => {
+  it('a command gets standard input and the environment of the process, and no package prints what it sends', async () => {
     const args = ['import', '-', '--kind', 'people', '--format', 'csv', '--json'];
-    const { code, stdout, stderr } = await runProgram(args, { DATABASE_URL: world.url }, 'svc_id,name\np,Person\n');
+    const { code, stdout, stderr } = await runProgram(
+      args,
+      { DATABASE_URL: world.url, DEBUG: '*' },
+      'svc_id,name\np,Person\n',
+    );
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.deepEqual({ ...(JSON.parse(stdout) as object), created: 1 }, JSON.parse(stdout));
     assert.deepEqual(await world.db('people').select('svc_id', 'name'), [{ svc_id: 'p', name: 'Person' }]);

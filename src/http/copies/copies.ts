@@ -101,6 +101,9 @@ async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downl
 function requestedPart({ req, method }: RequestContext, bytes: number, tag: string): Part | undefined {
   const { range, 'if-range': condition = tag } = req.headers;
   if (range === undefined || method !== 'GET' || condition !== tag) return undefined;
+  const [, suffix = 0] = /^bytes=-(\d+)$/i.exec(range) ?? [];
+  // A longer suffix is the whole file (RFC 9110, section 14.1.2). The parser takes it for unsatisfiable.
+  if (Number(suffix) > bytes) return { start: 0, end: bytes - 1 };
   const parts = parseRange(bytes, range);
   if (parts === -1) {
     throw new Problem('range_not_satisfiable', `The file has ${bytes} bytes, and the range is not within them.`, {

@@ -66,5 +66,7 @@ export class Representation {
 export function clientHas(request: IncomingMessage, tag: string): boolean {
   const field = request.headers['if-none-match'];
   if (field === undefined) return false;
-  return field.trim() === '*' || (field.match(OPAQUE_TAG)?.includes(tag) ?? false);
+  // Apache renames the tag of what it compresses.
+  const names = [tag, `${tag.slice(0, -1)}-gzip"`];
+  return field.trim() === '*' || (field.match(OPAQUE_TAG)?.some((known) => names.includes(known)) ?? false);
 }

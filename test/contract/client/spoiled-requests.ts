@@ -11,7 +11,7 @@ export const SPOILED = {
   malformed_request: (head: string) => `${head}If-None-Match: "a\u0001b"\r\n\r\n`,
   // The blank line at the end is missing.
   request_timeout: (head: string) => head,
-  content_too_large: (head: string) => `${head}Transfer-Encoding: chunked\r\n\r\n`,
+  content_too_large: (head: string) => `${head}Content-Length: 17000\r\n\r\n`,
   header_fields_too_large: (head: string) => `${head}X-Large: ${'x'.repeat(17_000)}\r\n\r\n`,
 } as const;
 

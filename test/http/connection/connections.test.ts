@@ -17,7 +17,13 @@ function request(path = '/api/v1/stats', lines: readonly string[] = [], method =
 
 const CLOSE = 'Connection: close';
 const LARGE = `${request('/api/v1/stats', ['Content-Length: 10000000'])}${'x'.repeat(1_000)}`;
-const CHUNKED = `${request('/api/v1/stats', ['Transfer-Encoding: chunked'])}5\r\nhello\r\n`;
+
+/** The bytes of a request with a key and content in one chunk. */
+function chunked(content: string, path?: string, lines: readonly string[] = []): string {
+  const head = request(path, ['Transfer-Encoding: chunked', ...lines]);
+  const chunk = content === '' ? '' : `${content.length.toString(16)}\r\n${content}\r\n`;
+  return `${head}${chunk}0\r\n\r\n`;
+}
 const CONNECT = 'CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\nrest';
 
 /** More header fields than Node reads by default. */
@@ -37,7 +43,7 @@ const PROBLEMS: readonly (readonly [what: string, bytes: string, status: number,
   ['header fields that do not end', 'GET /livez HTTP/1.1\r\nHost: x\r\n', 408, 'request_timeout'],
   ['nothing', '', 408, 'request_timeout'],
   ['much content', LARGE, 413, 'content_too_large'],
-  ['content of unknown length', CHUNKED, 413, 'content_too_large'],
+  ['much content of unknown length', chunked('x'.repeat(17_000)), 413, 'content_too_large'],
   [
     'much content behind many fields',
     request('/livez', [...PADDING, 'Content-Length: 10000000']),
@@ -59,6 +65,12 @@ const CONVERSATIONS: readonly (readonly [what: string, bytes: string, closesItsS
     `${request('/livez', ['Content-Length: 2'])}{}${request('/livez', [CLOSE])}`,
     false,
     [200, 200],
+  ],
+  [
+    'little content of unknown length keeps the connection, like none',
+    `${chunked('')}${chunked('{}')}${chunked('{}', '/')}${chunked('', '/livez')}${request('/livez', [CLOSE])}`,
+    false,
+    [200, 200, 200, 200, 200],
   ],
   ['malformed HTTP behind a request gets no answer', `${request()}BOGUS\r\n\r\n`, false, [200]],
   [

@@ -102,6 +102,7 @@ describe('published copies over HTTP', () => {
       ['bytes=10-', 10, size - 1],
       ['bytes=-5', size - 5, size - 1],
       [`bytes=1-${size + 100}`, 1, size - 1],
+      [`bytes=-${size + 100}`, 0, size - 1],
     ] as const) {
       for (const condition of [{}, { 'if-range': tag }]) {
         const reply = await get(name, { range, ...condition });

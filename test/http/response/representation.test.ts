@@ -82,6 +82,9 @@ describe('a representation', () => {
     [tag.toUpperCase(), 200],
     [`"b,${tag}`, 200],
     ['*', 304],
+    // As a proxy names what it compresses.
+    [`${tagOf('a').slice(0, -1)}-gzip"`, 304],
+    [`${tagOf('a').slice(0, -1)}-gzip-gzip"`, 200],
     [' * ', 304],
     ['"*"', 200],
     ['"b", *', 200],

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { Visitor } from '../../support/http/visitor.js';
 import { freePort } from '../../support/programs/free-port.js';
-import { startIdentityProvider, type IdentityProvider } from '../../support/programs/identity-provider.js';
+import {
+  startIdentityProvider,
+  type ClientAuth,
+  type IdentityProvider,
+} from '../../support/programs/identity-provider.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 
@@ -17,10 +21,11 @@ export const CALLBACK = '/sign-in/oidc/callback';
 export async function startProvider(
   signUp: 'on' | 'off',
   host: '127.0.0.1' | 'localhost' = '127.0.0.1',
+  clientAuth?: ClientAuth,
 ): Promise<{ provider: IdentityProvider; settings: Record<string, string> }> {
   const port = await freePort();
   const url = `http://${host}:${port}`;
-  const provider = await startIdentityProvider(url + CALLBACK);
+  const provider = await startIdentityProvider(url + CALLBACK, clientAuth);
   return {
     provider,
     settings: {
@@ -41,8 +46,9 @@ export async function startProvider(
  */
 export async function startWithProvider(
   signUp: 'on' | 'off',
+  clientAuth?: ClientAuth,
 ): Promise<{ service: TestService; provider: IdentityProvider }> {
-  const { provider, settings } = await startProvider(signUp);
+  const { provider, settings } = await startProvider(signUp, undefined, clientAuth);
   return { service: await startService({ trustedProxies: 1, settings }), provider };
 }
 

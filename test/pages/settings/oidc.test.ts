@@ -5,7 +5,7 @@ import { listEvents } from '../../../src/events/events.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { Visitor } from '../../support/http/visitor.js';
-import type { IdentityProvider } from '../../support/programs/identity-provider.js';
+import { NO_SUBJECT, type IdentityProvider } from '../../support/programs/identity-provider.js';
 import type { TestService } from '../../support/service.js';
 import { CALLBACK, from, Person, startWithProvider } from './oidc-service.js';
 
@@ -143,8 +143,17 @@ describe('signing in by OpenID Connect', () => {
     }
   });
 
-  it('a subject that is too long for OpenID Connect or not plain text is refused and not shown', async () => {
-    for (const subject of ['x'.repeat(256), 'a\u0000b', 'a\nb', 'a\u001b[2Jb', 'a\u202Eb', ' ann', 'ann\u00a0']) {
+  it('a subject that is empty, too long for OpenID Connect or not plain text is refused and not shown', async () => {
+    for (const subject of [
+      NO_SUBJECT,
+      'x'.repeat(256),
+      'a\u0000b',
+      'a\nb',
+      'a\u001b[2Jb',
+      'a\u202Eb',
+      ' ann',
+      'ann\u00a0',
+    ]) {
       const { status, text } = await person(subject).signIn();
       assert.equal(status, 403);
       assert.ok(text.includes('This identity is not supported') && !text.includes(subject), text);
@@ -252,6 +261,15 @@ describe('an identity provider that fails', () => {
     assert.equal((await new Person(service, provider, 'ann').begin()).origin, provider.issuer, 'its metadata are kept');
   });
 
+  it('a secret that the provider does not accept is no outage, for the person and in the log', async () => {
+    provider.knowsOtherSecret = true;
+    const { status, text, headers } = await new Person(service, provider, 'ann').signIn();
+    assert.deepEqual([status, headers['retry-after']], [500, undefined]);
+    assert.ok(text.includes('Sign-in is not set up correctly') && !text.includes('not responding'), text);
+    const lines = service.logged.filter((line) => line.includes('OIDC_CLIENT_SECRET'));
+    assert.match(lines.join(), /^.*the provider does not accept OIDC_CLIENT_ID and OIDC_CLIENT_SECRET.*$/);
+  });
+
   it('nothing is requested from the provider before a sign-in, and its metadata outlives its failure', async () => {
     const { here } = new Person(service, provider, 'ann');
     for (const path of ['/', '/sign-in', '/settings', '/readyz']) await here.get(path);
@@ -281,7 +299,8 @@ describe('signing up by OpenID Connect', () => {
   let known: number;
 
   before(async () => {
-    ({ service, provider } = await startWithProvider('on'));
+    // It takes the secret in the body alone, as some do.
+    ({ service, provider } = await startWithProvider('on', 'client_secret_post'));
   });
 
   after(async () => {

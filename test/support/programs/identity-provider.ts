@@ -17,6 +17,8 @@ export interface IdentityProvider {
   state: 'up' | 'silent' | 'nonsense' | 'failing';
   /** What it answers to requests for a token in place of one, with 400. */
   tokenError: object | undefined;
+  /** Whether it knows this service by another secret than {@link clientSecret}. */
+  knowsOtherSecret: boolean;
   /** Whether it describes itself with the least that it may: `auth_time` is not among its claims. */
   isTerse: boolean;
   /** How many requests it has got, and how many of those were for a token. */
@@ -28,6 +30,9 @@ export interface IdentityProvider {
   stop(): Promise<void>;
 }
 
+/** Signs in with an empty subject. */
+export const NO_SUBJECT = 'without a subject';
+
 /** What the provider keeps, and for how long. */
 const ARTIFACTS = ['AccessToken', 'AuthorizationCode', 'Grant', 'IdToken', 'Interaction', 'Session'];
 const LIFETIME_SECONDS = 600;
@@ -35,13 +40,30 @@ const LIFETIME_SECONDS = 600;
 /** Shared by the providers of this process, since a key of this kind takes long to make. */
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
 
+/** How a provider takes the secret of a client. */
+export type ClientAuth = 'client_secret_basic' | 'client_secret_post';
+
 /** Starts a provider that knows one client. @param redirectUri - of the client */
-export async function startIdentityProvider(redirectUri: string): Promise<IdentityProvider> {
+export async function startIdentityProvider(
+  redirectUri: string,
+  clientAuth: ClientAuth = 'client_secret_basic',
+): Promise<IdentityProvider> {
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const [clientId, clientSecret] = ['catalog', 'a secret: with characters that are encoded +/%'];
   const provider = new Provider(issuer, {
-    clients: [{ client_id: clientId, client_secret: clientSecret, redirect_uris: [redirectUri] }],
+    clients: [
+      {
+        client_id: clientId,
+        client_secret: clientSecret,
+        redirect_uris: [redirectUri],
+        token_endpoint_auth_method: clientAuth,
+        subject_type: 'pairwise',
+      },
+    ],
+    clientAuthMethods: [clientAuth],
+    subjectTypes: ['pairwise'],
+    pairwiseIdentifier: (_ctx, id) => (id === NO_SUBJECT ? '' : id),
     cookies: { keys: ['test'] },
     jwks: { keys: [signingKey] },
     ttl: Object.fromEntries(ARTIFACTS.map((name) => [name, LIFETIME_SECONDS])),
@@ -68,6 +90,7 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
     signedInAgo: 0,
     state: 'up',
     tokenError: undefined,
+    knowsOtherSecret: false,
     isTerse: false,
     requests: 0,
     tokenRequests: 0,
@@ -83,6 +106,9 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     self.requests += 1;
     if (request.url === '/token') self.tokenRequests += 1;
+    if (request.url === '/token' && self.knowsOtherSecret) {
+      request.headers.authorization = `Basic ${Buffer.from(`${clientId}:another`).toString('base64')}`;
+    }
     if (self.state === 'silent') return;
     if (self.state === 'failing') {
       response.writeHead(500).end('{}');
@@ -97,6 +123,9 @@ export async function startIdentityProvider(redirectUri: string): Promise<Identi
         (it) => `${issuer}/${it}`,
       );
       answerJson(response, 200, { issuer, authorization_endpoint, token_endpoint, jwks_uri });
+    } else if (request.url === '/token' && clientAuth === 'client_secret_post' && request.headers.authorization) {
+      // The package itself takes either.
+      answerJson(response, 401, { error: 'invalid_client' });
     } else if (self.tokenError !== undefined && request.url === '/token') {
       answerJson(response, 400, self.tokenError);
     } else await handle(request, response);

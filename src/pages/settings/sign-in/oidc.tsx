@@ -6,7 +6,7 @@ import {
   spendProviderSignIn,
   type Identity,
 } from '../../../accounts/identities.js';
-import { ProviderUnavailable, SignInRefused } from '../../../accounts/oidc-provider.js';
+import { ClientRefused, ProviderUnavailable, SignInRefused } from '../../../accounts/oidc-provider.js';
 import { isPlainText } from '../../../platform/text/plain-text.js';
 import { clientAddress } from '../../../http/request/client-address.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
@@ -84,6 +84,17 @@ async function translated<T>(result: Promise<T>): Promise<T> {
     return await result;
   } catch (error) {
     if (error instanceof SignInRefused) throw refusal(error);
+    if (error instanceof ClientRefused) {
+      throw new PageError(
+        500,
+        'Sign-in is not set up correctly',
+        <>
+          Your sign-in provider does not accept this service. Report it to <Operator />. Your keys are not affected.
+        </>,
+        {},
+        error,
+      );
+    }
     if (!(error instanceof ProviderUnavailable)) throw error;
     throw new PageError(
       503,
@@ -101,13 +112,14 @@ function refusal({ message }: SignInRefused): PageError {
 
 /** Operators type the subject on the command line, which accepts the same characters. @throws PageError 403 */
 function requireStorable({ subject }: Identity): void {
-  if (Array.from(subject).length <= MAX_SUBJECT && isPlainText(subject) && subject.trim() === subject) return;
+  const isShort = subject !== '' && Array.from(subject).length <= MAX_SUBJECT;
+  if (isShort && isPlainText(subject) && subject.trim() === subject) return;
   throw new PageError(
     403,
     'This identity is not supported',
     <>
-      The subject that your provider uses to identify you is longer than {MAX_SUBJECT} characters, or contains control
-      characters or leading or trailing spaces. Ask <Operator /> for a sign-in link instead.
+      The subject that your provider uses to identify you is empty, longer than {MAX_SUBJECT} characters, or contains
+      control characters or leading or trailing spaces. Ask <Operator /> for a sign-in link instead.
     </>,
   );
 }
