@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config.js';
-import { printable } from '../platform/text/plain-text.js';
+import { printableLines } from '../platform/text/plain-text.js';
 import { readBuild } from '../platform/process/package-root.js';
 import { OperatorError, UsageError, withAdvice } from '../errors.js';
 import type { CommandContext, RegisterCommand } from './context.js';
@@ -42,13 +42,8 @@ const EXIT_MISUSE = 2;
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const { stderr, command } = context;
   try {
-    // Commander's own "help" shows the help of first commands only.
-    const [first, ...rest] = args;
-    const isHelp = first === 'help' && rest.length > 0;
-    const actual = isHelp ? [...rest, '--help'] : args;
-    const program = await createProgram(actual[0], context);
-    if (isHelp) requireCommand(program, rest);
-    await program.parseAsync(actual, { from: 'user' });
+    const program = await createProgram(args[0], context);
+    await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
     // Commander has already written the error or the help.
@@ -84,13 +79,7 @@ export async function createProgram(name: string | undefined, context: CommandCo
       getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
       writeOut: (text) => void stdout.write(asStarted(text, started)),
       // The error of an argument repeats it.
-      writeErr: (text) =>
-        void stderr.write(
-          asStarted(
-            text.replaceAll(/[^\n]+/g, (line) => printable(line)),
-            started,
-          ),
-        ),
+      writeErr: (text) => void stderr.write(asStarted(printableLines(text), started)),
       outputError: (text, write) => write(`catalog: ${text}`),
     })
     // Otherwise `stats` takes the options of `stats verify`.
@@ -103,17 +92,6 @@ export async function createProgram(name: string | undefined, context: CommandCo
   }
   pointToHelp(program);
   return program;
-}
-
-/** Ends with an error unless all words are those of a command; an option may follow. */
-function requireCommand(program: Command, words: readonly string[]): void {
-  let command = program;
-  for (const word of words) {
-    if (word.startsWith('-')) return;
-    command =
-      command.commands.find((subcommand) => subcommand.name() === word) ??
-      program.error(`error: unknown command '${words.join(' ')}'`);
-  }
 }
 
 /** Ends the errors of a command and of all below it with the way to their help. */

@@ -17,26 +17,27 @@ export async function openApplication(
   const { db, read, check: checkDatabase } = parts.databases;
   const { admit, limiter, redis, beginChange } = parts.admission;
   const readText = (name: string): Promise<string> => readFile(`${packageRoot}/${name}`, 'utf8');
-  const contract = {
-    yaml: await readText('openapi.yaml'),
-    json: await readText('generated/openapi.json'),
-    leakedKeys: await readText('generated/openapi-leaked-keys.json'),
-    copies: copies && (await readText('generated/openapi-copies.json')),
+  const contract = await readText('generated/openapi.json');
+  const documents = {
+    '/openapi.yaml': await readText('openapi.yaml'),
+    '/openapi.json': contract,
+    '/openapi-leaked-keys.json': await readText('generated/openapi-leaked-keys.json'),
+    ...(copies && { '/openapi-copies.json': await readText('generated/openapi-copies.json') }),
   };
   const { requestTimeoutMs, trustedProxies, publicUrl: setUrl, securityContact } = config;
   const common = { requestTimeoutMs, trustedProxies };
   const reports = { ...common, db, failedReports: parts.failedReports, beginChange };
   const authentication = { ...common, admit, failedAttempts: parts.failedKeys, lastUsed: records.lastUsed };
   const hasPages = site !== undefined;
-  const forPages = { config, log, packageRoot, contract: contract.json, health, limiter, redis };
+  const forPages = { config, log, packageRoot, contract, health, limiter, redis };
   return createApp({
     record: { log, metrics, usage: records.usage },
     closer,
     leakedKeys: { ...reports, hasPages },
     pages: await site?.openSite({ ...reports, ...forPages, publicUrl }),
     copies: copies && { ...authentication, copies },
-    probes: { health, checkDatabase, isStopping, contract, publicUrl: setUrl, securityContact, hasPages },
+    probes: { health, checkDatabase, isStopping, documents, publicUrl: setUrl, securityContact },
     authentication,
-    api: { contract: contract.json, db, read, now: parts.now },
+    api: { contract, db, read, now: parts.now },
   });
 }

@@ -4,7 +4,7 @@ import pino, { type Logger } from 'pino';
 import { OperatorError } from '../errors.js';
 import { withTimeout } from '../platform/async/with-timeout.js';
 import { createLog } from '../platform/telemetry/log.js';
-import { printable } from '../platform/text/plain-text.js';
+import { printable, printableLines } from '../platform/text/plain-text.js';
 import type { Config } from '../config/settings.js';
 
 /** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
@@ -149,13 +149,7 @@ export async function terminalFormatter(hasColors: boolean): Promise<(line: stri
     singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   });
-  const makeSafe = (text: string, name: string): string =>
-    name === 'stack'
-      ? text
-          .split('\n')
-          .map((frame) => printable(frame))
-          .join('\n')
-      : printable(text);
+  const makeSafe = (text: string, name: string): string => (name === 'stack' ? printableLines(text) : printable(text));
   return (line) =>
     format(
       JSON.parse(line, (name, value: unknown) => (typeof value === 'string' ? makeSafe(value, name) : value)) as object,

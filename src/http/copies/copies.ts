@@ -14,7 +14,7 @@ import { clientHas, Representation } from '../response/representation.js';
 import { createDownloads, type Downloads } from './downloads.js';
 
 /** Where the published copies are. Everything below needs a key, whether it exists or not. */
-export const COPIES_PATH = '/copies/';
+const COPIES_PATH = '/copies/';
 
 /** Only for the caller, since a shared cache must not serve callers without a key. It never changes under its name. */
 const FILE_CACHE = 'private, max-age=31536000, immutable';

@@ -9,9 +9,6 @@ import type { Middleware, RequestContext, RequestState } from '../request/contex
 import type { Target } from '../request/target.js';
 import { ContractRouter, ParameterValidator } from './contract-router.js';
 
-/** The methods that a path of the contract may have; HEAD comes with GET (RFC 9110, section 9.3.2). */
-const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const;
-
 /**
  * Creates the last stage of a request: it routes the request by the contract, validates it, and calls the operation.
  *
@@ -56,8 +53,9 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       notFound: () => {
         throw new Problem('not_found', 'This path does not exist. The contract at /openapi.yaml lists all paths.');
       },
-      methodNotAllowed: ({ request }: Context) => {
-        throw methodNotAllowed(methodsOf(backend, request.path));
+      // No operation changes anything. HEAD comes with GET (RFC 9110, section 9.3.2).
+      methodNotAllowed: () => {
+        throw methodNotAllowed();
       },
       validationFail: ({ validation }: Context, { state }: RequestContext) => {
         throw invalidParameter(validation.errors?.[0], state);
@@ -79,13 +77,6 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       return handle(dependencies, { path, search: target.search, caller });
     };
   }
-}
-
-/** @returns the methods of a path, as in `Allow` */
-function methodsOf({ router }: OpenAPIBackend, path: string): string {
-  return METHODS.filter((method) => router.matchOperation({ method, path, headers: {} }) !== undefined)
-    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-    .join(', ');
 }
 
 /** @param error - ajv's first one; its instancePath is `/query` or `/path` followed by the parameter's name */

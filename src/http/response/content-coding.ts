@@ -55,9 +55,7 @@ export function chooseCoding(
 ): ContentCoding | undefined {
   const { preference } = EFFORTS[effort];
   if (accepted === undefined) return undefined;
-  // Two names of one coding (RFC 9110, section 8.4.1.3).
-  const headers = { 'accept-encoding': accepted.replaceAll(/\bx-gzip\b/gi, 'gzip') };
-  const negotiator: Negotiation = new Negotiator({ headers });
+  const negotiator: Negotiation = new Negotiator({ headers: { 'accept-encoding': accepted } });
   if (length < SMALLEST_CODED_BYTES && negotiator.encoding(['identity']) !== undefined) return undefined;
   const chosen = negotiator.encoding(preference, { preferred: preference });
   return chosen === 'gzip' || chosen === 'br' ? chosen : undefined;

@@ -9,15 +9,9 @@ const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-ex
  * changes, and this is the only file with its syntax.
  */
 export function rateLimitFields(limits: readonly LimitState[]): Record<'RateLimit-Policy' | 'RateLimit', string> {
-  return { 'RateLimit-Policy': policyList(limits), RateLimit: stateList(limits) };
-}
-
-function policyList(limits: readonly LimitState[]): string {
-  return limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`).join(', ');
-}
-
-function stateList(limits: readonly LimitState[]): string {
-  return limits.map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining};t=${resetSeconds}`).join(', ');
+  const policies = limits.map(({ name, limit, windowSeconds }) => `"${name}";q=${limit};w=${windowSeconds}`);
+  const states = limits.map(({ name, remaining, resetSeconds }) => `"${name}";r=${remaining};t=${resetSeconds}`);
+  return { 'RateLimit-Policy': policies.join(', '), RateLimit: states.join(', ') };
 }
 
 /** The refusal of a request over its quota. A client that waits for `Retry-After` is served. */

@@ -20,7 +20,7 @@ export function logFailedAnswers(log: Logger): (error: unknown, ctx: RequestCont
  * which may contain a key.
  */
 export function describeRequestError(error: unknown, { originalUrl, req }: RequestContext): object {
-  const sent = [originalUrl, decodeLeniently(originalUrl) ?? '', ...req.rawHeaders].join('\n');
+  const sent = [originalUrl, decodeLeniently(originalUrl), ...req.rawHeaders].join('\n');
   return redactWithin(describeError(error), sent);
 }
 

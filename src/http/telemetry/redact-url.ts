@@ -18,7 +18,8 @@ const TOO_DEEP = '(encoded too often)';
  */
 export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
   const query = loggedQuery(search);
-  const text = isFound && !path.includes('%') ? path + loggable(query) : loggable(path + query);
+  const isSafe = isFound && !path.includes('%');
+  const text = isSafe ? path + redactApiKeys(decodeLeniently(query)) : redactApiKeys(decodeLeniently(path + query));
   return text.slice(0, MAX_LENGTH);
 }
 
@@ -28,18 +29,11 @@ function loggedQuery(search: URLSearchParams): string {
   return values.length === 0 ? '' : `?${new URLSearchParams(values).toString()}`;
 }
 
-function loggable(text: string): string {
-  const decoded = decodeLeniently(text);
-  return decoded === undefined ? TOO_DEEP : redactApiKeys(decoded);
-}
-
 /**
  * Decodes ASCII repeatedly, until nothing changes, so that a key cannot hide behind encoding. Unlike decodeURIComponent
  * it accepts any text.
- *
- * @returns undefined for a text that was encoded too often
  */
-export function decodeLeniently(text: string): string | undefined {
+export function decodeLeniently(text: string): string {
   let encoded = text;
   for (let i = 0; i <= MAX_ENCODINGS; i += 1) {
     const decoded = encoded.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) =>
@@ -48,5 +42,5 @@ export function decodeLeniently(text: string): string | undefined {
     if (decoded === encoded) return decoded;
     encoded = decoded;
   }
-  return undefined;
+  return TOO_DEEP;
 }

@@ -28,3 +28,8 @@ export function printable(text: string, maxLength = Infinity): string {
   const characters = Array.from(line);
   return characters.length <= maxLength ? line : `${characters.slice(0, maxLength - 1).join('')}…`;
 }
+
+/** Makes foreign text of several lines safe to show, see {@link printable}. */
+export function printableLines(text: string): string {
+  return text.replaceAll(/[^\n]+/g, (line) => printable(line));
+}

@@ -7,18 +7,18 @@ import { assertHeaders, assertProblem } from '../../support/problem.js';
 import { send, type Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 
-const CATALOG = '/.well-known/api-catalog';
 const SECURITY = '/.well-known/security.txt';
 const CONTACT = 'mailto:security@catalog.example';
 
 /** A web editor on another origin. */
 const EDITOR = { origin: 'https://editor.example' };
 
-interface Linkset {
-  readonly linkset: readonly (Readonly<Partial<Record<string, { href: string; type: string }[]>>> & {
-    anchor: string;
-  })[];
-}
+/** The OpenAPI documents of a server without copies, with their media types. */
+const DOCUMENTS = {
+  '/openapi.yaml': 'application/yaml',
+  '/openapi.json': 'application/json',
+  '/openapi-leaked-keys.json': 'application/json',
+};
 
 const CONTRACT = readFileSync(new URL('openapi.yaml', ROOT), 'utf8');
 const DAY_MS = 86_400_000;
@@ -66,19 +66,11 @@ describe('the examples of the contract', () => {
 
 describe('the documents of a server without pages', () => {
   let service: TestService;
-  /** The OpenAPI documents of the API catalog: their paths and media types. */
-  let described: Map<string, string>;
 
   before(async () => {
     service = await startService({
       settings: { SITE: 'off', SECURITY_CONTACT: CONTACT, PUBLIC_URL: 'https://catalog.example' },
     });
-    const { linkset } = (await send(service.url, CATALOG)).json as Linkset;
-    described = new Map(
-      linkset
-        .flatMap((api) => api['service-desc'] ?? [])
-        .map(({ href, type }) => [href.replace('https://catalog.example', ''), type]),
-    );
   });
 
   after(() => service.stop());
@@ -86,18 +78,17 @@ describe('the documents of a server without pages', () => {
   const get = (path: string, headers: Record<string, string> = {}): Promise<Reply> =>
     send(service.url, path, { headers });
 
-  it('the OpenAPI documents have the content of the files and the media types of the API catalog', async () => {
-    assert.deepEqual([...described.keys()].sort(), ['/openapi-leaked-keys.json', '/openapi.json', '/openapi.yaml']);
+  it('the OpenAPI documents have the content of the files', async () => {
     const { text } = await get('/openapi.yaml');
     assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
     assert.deepEqual((await get('/openapi.json')).json, load(text));
     const leakedKeys = readFileSync(new URL('generated/openapi-leaked-keys.json', ROOT), 'utf8');
     assert.deepEqual((await get('/openapi-leaked-keys.json')).json, JSON.parse(leakedKeys));
-    for (const [path, type] of described) assertHeaders(await get(path), { 'content-type': type });
+    for (const [path, type] of Object.entries(DOCUMENTS)) assertHeaders(await get(path), { 'content-type': type });
   });
 
   it('pages of other origins may read the OpenAPI documents, and nothing else', async () => {
-    for (const path of described.keys()) {
+    for (const path of Object.keys(DOCUMENTS)) {
       const reply = await get(path, EDITOR);
       assertHeaders(reply, { 'access-control-allow-origin': '*', 'access-control-allow-credentials': undefined });
       const { etag = '' } = reply.headers;
@@ -105,7 +96,7 @@ describe('the documents of a server without pages', () => {
       assertHeaders(again, { 'access-control-allow-origin': '*' });
     }
     const api = Object.keys((load((await get('/openapi.yaml')).text) as { paths: object }).paths);
-    for (const path of [...api, '/api/v1', '/livez', '/readyz', CATALOG, SECURITY, '/revoke-leaked-key', '/nope']) {
+    for (const path of [...api, '/api/v1', '/livez', '/readyz', SECURITY, '/revoke-leaked-key', '/nope']) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
         const headers = { ...EDITOR, 'access-control-request-method': 'GET', authorization: `Bearer ${service.key}` };
         const reply = await send(service.url, path, { method, headers });
@@ -113,29 +104,6 @@ describe('the documents of a server without pages', () => {
         assert.deepEqual(names, [], `${method} ${path}`);
       }
     }
-  });
-
-  it('the API catalog of RFC 9727 links to documents, without the pages that this server does not have', async () => {
-    const reply = await get(CATALOG);
-    assertHeaders(reply, {
-      'content-type': 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
-      link: `<${CATALOG}>; rel="api-catalog"`,
-      'cache-control': 'no-cache',
-    });
-    const { linkset } = reply.json as Linkset;
-    const [list, ...apis] = linkset;
-    assert.equal(list?.anchor, `https://catalog.example${CATALOG}`);
-    assert.deepEqual(
-      list.item?.map(({ href }) => href),
-      apis.map(({ anchor }) => anchor),
-    );
-    for (const { anchor: _, ...links } of apis) {
-      for (const { href } of Object.values(links).flatMap((each) => each ?? [])) {
-        assert.equal((await get(new URL(href).pathname)).status, 200, href);
-      }
-    }
-    const head = await send(service.url, CATALOG, { method: 'HEAD' });
-    assertHeaders(head, { link: `<${CATALOG}>; rel="api-catalog"` });
   });
 
   it('security.txt names the contact by RFC 9116, for less than a year', async () => {
@@ -148,20 +116,10 @@ describe('the documents of a server without pages', () => {
     assert.ok(days > 28 && days <= 30, expires);
   });
 
-  it('without PUBLIC_URL the links are relative, and security.txt has no Canonical', async () => {
+  it('without PUBLIC_URL security.txt has no Canonical', async () => {
     const { databaseUrl } = service;
     const unnamed = await startService({ databaseUrl, settings: { SECURITY_CONTACT: CONTACT } });
     try {
-      const { linkset } = (await send(unnamed.url, CATALOG)).json as Linkset;
-      const paths = linkset.flatMap(({ anchor, ...links }) => [
-        anchor,
-        ...Object.values(links).flatMap((each) => (each ?? []).map(({ href }) => href)),
-      ]);
-      assert.deepEqual(
-        paths.filter((path) => !path.startsWith('/')),
-        [],
-      );
-      assert.ok(paths.includes('/api/v1') && paths.includes('/docs'), paths.join());
       assert.match((await send(unnamed.url, SECURITY)).text, /^Contact: .+\nExpires: .+\n$/);
     } finally {
       await unnamed.stop();
@@ -169,7 +127,7 @@ describe('the documents of a server without pages', () => {
   });
 
   it('documents and probes allow GET and HEAD alone, and similar paths are answered with 404', async () => {
-    for (const path of ['/livez', '/readyz', CATALOG, SECURITY, ...described.keys()]) {
+    for (const path of ['/livez', '/readyz', SECURITY, ...Object.keys(DOCUMENTS)]) {
       for (const method of ['POST', 'OPTIONS', 'PROPFIND']) {
         assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {
           detail: 'This path supports only GET and HEAD.',
