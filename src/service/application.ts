@@ -3,7 +3,7 @@ import type Koa from 'koa';
 import { createApp } from '../app.js';
 import type { RequestState } from '../http/request/context.js';
 import type { RequestMetrics } from '../http/telemetry/record-requests.js';
-import type { OpenedParts } from './opened-parts.js';
+import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
 /** Gives each stage of a request its parts. */

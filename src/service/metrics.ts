@@ -6,7 +6,7 @@ import { Metrics } from '../platform/telemetry/metrics.js';
 import { readBuild, type Build } from '../platform/process/package-root.js';
 import type { Databases } from './parts/databases.js';
 import type { NoticeCounts } from './parts/notices.js';
-import type { OpenedParts } from './opened-parts.js';
+import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
 /**

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { writeSync } from 'node:fs';
 import pino, { type Logger } from 'pino';
 import { OperatorError } from '../errors.js';
 import { withTimeout } from '../platform/async/with-timeout.js';
@@ -17,12 +16,10 @@ const MAX_WRITE_BYTES = 4_096;
 const LAST_LINES_MS = 1_000;
 
 const STDOUT = 1;
-const STDERR = 2;
 
 /** What the log needs of its process. */
 interface LogProcess {
   readonly stdout: { readonly isTTY?: boolean; readonly fd?: number; readonly hasColors?: () => boolean };
-  readonly stderr: { readonly fd?: number };
   /** Aborted when the process must end. */
   readonly signal: AbortSignal;
   /** Runs a function at the very end of the process, in any case. The function cannot wait. */
@@ -43,10 +40,10 @@ export interface ServerLog {
 
 /**
  * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept
- * up to a bound, and further lines are dropped and counted. The first failure is also reported on standard error.
+ * up to a bound, and further lines are dropped and counted.
  */
 export async function openServerLog(
-  { stdout, stderr, signal, atExit }: LogProcess,
+  { stdout, signal, atExit }: LogProcess,
   { logLevel, logFormat }: Config,
 ): Promise<ServerLog> {
   const isForPeople = logFormat === 'auto' && stdout.isTTY === true;
@@ -55,7 +52,6 @@ export async function openServerLog(
   let isWaiting = false;
   let isFlowing = true;
   let isClosed = false;
-  let hasWarned = false;
   let dropped = 0;
   let unreported = 0;
 
@@ -90,28 +86,15 @@ export async function openServerLog(
   destination.on('drop', () => {
     dropped += 1;
     unreported += 1;
-    warn('The reader of the log is not keeping up.');
   });
   destination.on('error', (error: NodeJS.ErrnoException) => {
     isFlowing = false;
     if (error.code === 'EPIPE' || error.code === 'ECONNRESET') unread.abort();
-    else if (!isClosed) warn(`The log cannot be written: ${error.message}.`);
   });
 
   function write(text: string): void {
     isWaiting = true;
     destination.write(text);
-  }
-
-  /** Reports to the operator once, if that is possible without waiting. */
-  function warn(reason: string): void {
-    if (hasWarned) return;
-    hasWarned = true;
-    try {
-      writeSync(stderr.fd ?? STDERR, `catalog: Log lines may be dropped; dropped lines are counted. ${reason}\n`);
-    } catch {
-      // Standard error cannot be written either.
-    }
   }
 
   const log = createLog(logLevel, { write: (line) => write(format(line)) });

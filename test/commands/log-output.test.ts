@@ -18,9 +18,6 @@ const DROPPED = 'catalog_log_lines_dropped_total';
 /** The most that a server keeps for a slow reader, in bytes. */
 const MOST_KEPT = 1_048_576;
 
-/** How the report on standard error begins. */
-const REPORT = 'catalog: Log lines may be dropped; dropped lines are counted. ';
-
 /** A path that makes a long line, although nothing in it may be a part of a key. */
 const LONG_PATH = `/nope/${'elevenChars/'.repeat(16)}`;
 
@@ -129,8 +126,7 @@ describe('the log of a server', () => {
     await eventually('further lines flow', () => countRequests(linesOf(pipe.read())) === flowing);
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
-    assert.equal(code, 0);
-    assert.equal(stderr, `${REPORT}The reader of the log is not keeping up.\n`);
+    assert.deepEqual([code, stderr], [0, '']);
     assert.equal(linesOf(pipe.read()).at(-1)?.msg, 'stopped');
     pipe.leave();
   });
@@ -156,7 +152,7 @@ describe('the log of a server', () => {
     closeSync(file);
     const sent = 300;
     await server.request(sent);
-    await eventually('the disk is full', () => server.output.stderr !== '' && readFileSync(path).length === 32 * 512);
+    await eventually('the disk is full', () => readFileSync(path).length === 32 * 512);
     execFileSync('prlimit', ['--pid', String(server.child.pid), '--fsize=unlimited']);
     await server.request(5);
     // With the request that found it serving.
@@ -166,8 +162,7 @@ describe('the log of a server', () => {
     );
     server.child.kill('SIGTERM');
     const { code, stderr } = await server.ended;
-    assert.equal(code, 0);
-    assert.equal(stderr, `${REPORT}The log cannot be written: EFBIG: file too large, write.\n`);
+    assert.deepEqual([code, stderr], [0, '']);
   });
 });
 

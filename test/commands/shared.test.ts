@@ -57,17 +57,11 @@ describe('commands beside servers that share a Redis', () => {
     const resets = /"resets_in_seconds": (\d+)/g;
     assert.deepEqual(JSON.parse(stdout.replace(resets, '"resets_in_seconds": 0')), {
       developer_id: developerId,
-      plans: [
-        {
-          plan: 'free',
-          minute: { used: 3, remaining: 57, limit: 60, resets_in_seconds: 0 },
-          day: { used: 3, remaining: 9_997, limit: 10_000, resets_in_seconds: 0 },
-        },
-        {
-          plan: 'pro',
-          minute: { used: 1, remaining: 599, limit: 600, resets_in_seconds: 0 },
-          day: { used: 1, remaining: 249_999, limit: 250_000, resets_in_seconds: 0 },
-        },
+      quotas: [
+        { plan: 'free', per: 'minute', used: 3, remaining: 57, limit: 60, resets_in_seconds: 0 },
+        { plan: 'free', per: 'day', used: 3, remaining: 9_997, limit: 10_000, resets_in_seconds: 0 },
+        { plan: 'pro', per: 'minute', used: 1, remaining: 599, limit: 600, resets_in_seconds: 0 },
+        { plan: 'pro', per: 'day', used: 1, remaining: 249_999, limit: 250_000, resets_in_seconds: 0 },
       ],
     });
     const table = (await catalog(...quotas)).stdout;

@@ -239,12 +239,12 @@ describe('notices to the operator', () => {
     assert.ok(receiver.find('key.expiring', { key_prefix: prefix }).length > 0);
   });
 
-  it('the quotas of many developers are read twenty at a time, so that requests are served in between', async () => {
+  it('the quotas of many developers are read one at a time, so that requests are served in between', async () => {
     await world
       .db('plans')
       .insert({ id: 'tiny', name: 'Tiny', requests_per_minute: 1, requests_per_day: 1, commercial_use: false });
     const developers: number[] = [];
-    for (let i = 0; i < 45; i += 1) developers.push((await world.newKey({ planId: 'tiny' })).developerId);
+    for (let i = 0; i < 5; i += 1) developers.push((await world.newKey({ planId: 'tiny' })).developerId);
     await world.db.raw(
       `insert into api_key_usage (key_id, hour, served, refused, failed)
        select id, date_trunc('hour', now(), 'UTC'), 1, 0, 0 from api_keys where plan_id = 'tiny'`,
@@ -267,6 +267,6 @@ describe('notices to the operator', () => {
     const options = { config, log: pino({ level: 'silent' }), overrides: { noticeIntervalMs: 5 } };
     startNotices(options, world.db, quotas, opened);
     await eventually('all quotas are read', () => developers.every((id) => read.has(id)));
-    assert.equal(most, 20);
+    assert.equal(most, 1);
   });
 });

@@ -53,7 +53,7 @@ describe('a service that cannot be opened', () => {
   it('a service that fails after it has connected to Redis leaves nothing open', async () => {
     const folder = await temporaryFolder();
     await copyFile(`${PROJECT}/package.json`, `${folder}/package.json`);
-    await assert.rejects(createService(options({}, folder)), /ENOENT.*openapi\.yaml/);
+    await assert.rejects(createService(options({}, folder)), /ENOENT.*openapi\.json/);
     await assertNothingOpen();
   });
 

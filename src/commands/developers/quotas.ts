@@ -33,26 +33,19 @@ export function registerQuotas(developers: Command, { stdout, withDatabase, with
       const rows = plans.flatMap((plan, place) =>
         QUOTA_NAMES.map((name) => {
           const count = counts[place]?.[name];
+          const { remaining, limit, resetSeconds: resetsInSeconds } = toQuota(name, plan, count);
           // What was used exceeds the limit if the plan was lowered since.
-          return { plan: plan.id, ...toQuota(name, plan, count), used: count?.requests ?? 0 };
+          return { plan: plan.id, per: name, used: count?.requests ?? 0, remaining, limit, resetsInSeconds };
         }),
       );
       const lines = table(rows, {
         plan: ({ plan }) => plan,
-        per: ({ name }) => name,
+        per: ({ per }) => per,
         used: ({ used }) => used,
         remaining: ({ remaining }) => remaining,
         limit: ({ limit }) => limit,
-        'resets in (s)': ({ resetSeconds }) => resetSeconds,
+        'resets in (s)': ({ resetsInSeconds }) => resetsInSeconds,
       });
-      const documents = plans.map(({ id }) => {
-        const own = rows.filter(({ plan }) => plan === id);
-        const quotas = own.map(({ name, used, remaining, limit, resetSeconds: resetsInSeconds }) => [
-          name,
-          { used, remaining, limit, resetsInSeconds },
-        ]);
-        return { plan: id, ...(Object.fromEntries(quotas) as object) };
-      });
-      report(stdout, json, { developerId: developer, plans: documents }, lines);
+      report(stdout, json, { developerId: developer, quotas: rows }, lines);
     });
 }

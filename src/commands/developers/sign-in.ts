@@ -58,25 +58,13 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       report(stdout, json, document, `${what}\n  ${url}`);
     });
 
-  /** Ends sessions. @returns how many, and a second line that names passkeys that can still sign in, if any */
-  async function end(id: number, act: (db: Knex) => Promise<number>): Promise<{ ended: number; left: string }> {
-    const endAndList = async (db: Knex) => ({ ended: await act(db), passkeys: await listPasskeys(db, id) });
-    const { result } = await makeChange(context, endAndList, UNCACHED);
-    const { ended, passkeys } = result;
-    if (passkeys.length === 0) return { ended, left: '' };
-    const which = countOf(passkeys.length, 'passkey');
-    const left = `\nDeveloper ${id} has ${which} that can still sign in: see "catalog developers passkeys ${id}".`;
-    return { ended, left };
-  }
-
-  // An issuer that was linked before it was checked can still be unlinked.
-  const addIdentityCommand = (name: string, issuer = text(500)): Command =>
+  const addIdentityCommand = (name: string): Command =>
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
       .argument('<id>', 'id of the developer', positiveInteger)
-      .requiredOption('--issuer <url>', 'URL of the provider, exactly as in OIDC_ISSUER', issuer)
+      .requiredOption('--issuer <url>', 'URL of the provider, exactly as in OIDC_ISSUER', issuerUrl)
       .requiredOption('--subject <subject>', 'subject at the provider, as shown on the sign-in page', text(255));
 
-  addIdentityCommand('link', issuerUrl)
+  addIdentityCommand('link')
     .description('Let an identity of your OpenID Connect provider sign in as a developer.')
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }), UNCACHED);
@@ -90,10 +78,10 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
         'Passkeys can still sign in.',
     )
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
-      const { ended, left } = await end(id, (db) => unlinkIdentity(db, id, { issuer, subject }));
-      const document = { developerId: id, issuer, subject, sessionsEnded: ended };
-      const line = `Unlinked the identity and ended ${countOf(ended, 'session')} of developer ${id}.`;
-      report(stdout, json, document, line + left);
+      const unlink = (db: Knex) => unlinkIdentity(db, id, { issuer, subject });
+      const { result: sessionsEnded } = await makeChange(context, unlink, UNCACHED);
+      const line = `Unlinked the identity and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
+      report(stdout, json, { developerId: id, issuer, subject, sessionsEnded }, `${line} ${passkeysRemain(id)}`);
     });
 
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
@@ -107,9 +95,9 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { ended, left } = await end(id, (db) => endAllSessions(db, id, 'operator'));
-      const line = `Ended ${countOf(ended, 'session')} of developer ${id}.`;
-      report(stdout, json, { developerId: id, sessionsEnded: ended }, line + left);
+      const { result: sessionsEnded } = await makeChange(context, (db) => endAllSessions(db, id, 'operator'), UNCACHED);
+      const line = `Ended ${countOf(sessionsEnded, 'session')} of developer ${id}. ${passkeysRemain(id)}`;
+      report(stdout, json, { developerId: id, sessionsEnded }, line);
     });
 
   addJsonCommand(developers, 'passkeys', 'catalog developers passkeys 1')
@@ -132,6 +120,10 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });
 };
+
+function passkeysRemain(id: number): string {
+  return `Passkeys can still sign in: see "catalog developers passkeys ${id}".`;
+}
 
 /** Reads the URL of a provider. @throws InvalidArgumentError */
 function issuerUrl(value: string): string {

@@ -11,7 +11,7 @@ import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
-import { table } from '../output/table.js';
+import { table, type Columns } from '../output/table.js';
 
 /** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;
@@ -27,22 +27,20 @@ counts about every 10 seconds.`;
 
 const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --json'];
 
-type TotalColumns<Total> = Readonly<Record<string, (total: Total) => string | number | null>>;
-
-const COUNT_COLUMNS: TotalColumns<UsageCounts> = {
+const COUNT_COLUMNS: Columns<UsageCounts> = {
   requests: requestsOf,
   served: ({ served }) => served,
   refused: ({ refused }) => refused,
   failed: ({ failed }) => failed,
 };
 
-const DEVELOPER_COLUMNS: TotalColumns<DeveloperTotal> = {
+const DEVELOPER_COLUMNS: Columns<DeveloperTotal> = {
   developer: ({ developerId }) => developerId,
   'project name': ({ projectName }) => projectName,
   ...COUNT_COLUMNS,
 };
 
-const KEY_COLUMNS: TotalColumns<OwnedKeyTotal> = {
+const KEY_COLUMNS: Columns<OwnedKeyTotal> = {
   prefix: ({ keyPrefix }) => keyPrefix,
   label: ({ label }) => label,
   ...DEVELOPER_COLUMNS,
@@ -63,7 +61,7 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }
       const print = async <Total extends UsageCounts>(
         name: string,
         readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<readonly Total[]>,
-        columns: TotalColumns<Total>,
+        columns: Columns<Total>,
       ): Promise<void> => {
         const read = async (db: Knex) => {
           if (developer !== undefined) await findDeveloper(db, developer);

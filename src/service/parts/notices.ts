@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
 import type { QuotaReader } from '../../admission/charge/limiter.js';
@@ -15,7 +14,7 @@ import {
 import { recordKeyNotices, recordQuotaNotices, type ReachedQuota } from '../../notices/record-notices.js';
 import { messageId, sendNotice, type Webhook } from '../../notices/webhook.js';
 import { recurring } from '../../platform/async/recurring.js';
-import { findNearDayQuota, type DeveloperPlan } from '../../usage/day-quotas.js';
+import { findNearDayQuota } from '../../usage/day-quotas.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import type { ServiceOptions } from '../options.js';
 import { attempt } from './records.js';
@@ -31,9 +30,6 @@ const NOTICES_PER_ROUND = 50;
 
 /** The parts of a day's quota that have a notice, in percent, the largest first. */
 const QUOTA_PERCENTS = [100, 80] as const;
-
-/** Quotas that are read at a time. Requests are served between two batches. */
-const QUOTAS_PER_BATCH = 20;
 
 /** Notices that were not delivered. */
 export interface NoticeCounts {
@@ -115,23 +111,19 @@ async function readReachedQuotas(db: Knex, quotas: QuotaReader): Promise<readonl
   const near = await findNearDayQuota(db, Math.min(...QUOTA_PERCENTS) / 100);
   if (near.length === 0) return [];
   const plans = new Map((await listPlans(db)).map((plan) => [plan.id, plan]));
-  const readReached = async ({ developerId, planId }: DeveloperPlan): Promise<ReachedQuota[]> => {
+  const reached: ReachedQuota[] = [];
+  for (const { developerId, planId } of near) {
     const plan = plans.get(planId);
-    if (plan === undefined) return [];
+    if (plan === undefined) continue;
     const state = await quotas.read({ developerId, plan });
-    return state.quotas.flatMap(({ name, limit, remaining, resetSeconds }) => {
+    for (const { name, limit, remaining, resetSeconds } of state.quotas) {
       const used = limit - remaining;
       const percent = QUOTA_PERCENTS.find((each) => used * 100 >= limit * each);
-      if (name !== 'day' || percent === undefined) return [];
+      if (name !== 'day' || percent === undefined) continue;
       const elapsedSeconds = WINDOW_SECONDS.day - resetSeconds;
       const resetsAt = new Date(Date.now() + resetSeconds * 1000).toISOString();
-      return [{ developerId, planId, percent, used, limit, elapsedSeconds, resetsAt }];
-    });
-  };
-  const reached: ReachedQuota[] = [];
-  for (let i = 0; i < near.length; i += QUOTAS_PER_BATCH) {
-    reached.push(...(await Promise.all(near.slice(i, i + QUOTAS_PER_BATCH).map(readReached))).flat());
-    await setImmediate();
+      reached.push({ developerId, planId, percent, used, limit, elapsedSeconds, resetsAt });
+    }
   }
   return reached;
 }

@@ -18,23 +18,12 @@ const FLUSH_INTERVAL_MS = 10_000;
 /** Flushes from one removal of old rows to the next: about ten minutes. Reads already ignore old rows. */
 const FLUSHES_PER_REMOVAL = 60;
 
-/** Records of requests that are kept in memory. */
-export interface RequestRecords {
-  readonly lastUsed: LastUsed;
-  readonly usage: UsageCounter;
-}
-
 /**
- * Opens the records, and starts the work that no request waits for: saving them and removing old rows.
+ * Opens the records of requests that are kept in memory, and starts the work that no request waits for: saving them and removing old rows.
  *
  * @param opened - saves the records for the last time when it is closed
  */
-export function openRecords(
-  { log, overrides }: ServiceOptions,
-  db: Knex,
-  clock: SteadyClock,
-  opened: CloseStack,
-): RequestRecords {
+export function openRecords({ log, overrides }: ServiceOptions, db: Knex, clock: SteadyClock, opened: CloseStack) {
   const records = { lastUsed: new LastUsed(clock), usage: new UsageCounter() };
   let flushes = 0;
   let isSaved = true;

@@ -4,7 +4,7 @@ import { serveMetrics } from '../../http/telemetry/metrics-server.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import { readBuild } from '../../platform/process/package-root.js';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
-import type { OpenedParts } from '../opened-parts.js';
+import type { OpenedParts } from '../open-parts.js';
 import type { ServiceOptions } from '../options.js';
 
 /** The most connections of the operator pages to the database. They are opened when a page needs them. */

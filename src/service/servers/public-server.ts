@@ -7,6 +7,7 @@ import type { RequestState } from '../../http/request/context.js';
 import type { RequestMetrics } from '../../http/telemetry/record-requests.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import type { ServiceOptions } from '../options.js';
+import { connectionsWithin } from './file-descriptors.js';
 
 /** How long requests may take to finish when the service stops, in milliseconds. */
 const SHUTDOWN_GRACE_MS = 5_000;
@@ -14,43 +15,33 @@ const SHUTDOWN_GRACE_MS = 5_000;
 /** The longest pause between two requests of a busy client, in milliseconds. */
 const NEXT_REQUEST_MS = 500;
 
-interface PublicServerParts {
-  readonly app: Koa<RequestState>;
-  /** That of the application. */
-  readonly closer: ConnectionCloser;
-  readonly requestMetrics: RequestMetrics;
-  readonly maxConnections: number;
-}
-
-interface PublicServer {
-  readonly url: string;
-  /**
-   * Makes clients leave before the server closes.
-   *
-   * @param drains - whether the server first keeps serving for DRAIN_SECONDS
-   */
-  prepareToClose(drains: boolean): Promise<void>;
-}
-
-/** Opens the server of the API and of the pages for people. @throws OperatorError when the address is not available */
+/**
+ * Opens the server of the API and of the pages for people.
+ *
+ * @param closer - that of the application
+ * @throws OperatorError when the address is not available
+ */
 export async function openPublicServer(
   { config, log, overrides }: ServiceOptions,
-  { app, closer, requestMetrics, maxConnections }: PublicServerParts,
+  app: Koa<RequestState>,
+  closer: ConnectionCloser,
+  requestMetrics: RequestMetrics,
   opened: CloseStack,
-): Promise<PublicServer> {
+) {
   const limits = { ...DEFAULT_SERVER_LIMITS, ...overrides?.serverLimits };
   const server = createHttpServer(app.callback(), limits, ({ requestId, problem }) => {
     requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });
-  limitConnections(server, maxConnections, log);
+  limitConnections(server, connectionsWithin(config), log);
   const url = urlOf(config.host, await listen(server, config.host, config.port));
   let idleMs = 0;
   opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS, idleMs));
 
   return {
     url,
-    async prepareToClose(drains) {
+    /** Makes clients leave. @param drains - whether the server first keeps serving for DRAIN_SECONDS */
+    async prepareToClose(drains: boolean): Promise<void> {
       const drainSeconds = drains ? config.drainSeconds : 0;
       log.info({ drain_seconds: drainSeconds }, 'stopping');
       if (drainSeconds > 0) {
