@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { getSystemErrorMap } from 'node:util';
 import { InvalidSetting } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
@@ -97,11 +97,13 @@ function readText(setting: AnySetting, environment: Environment): string | undef
 
 function readSecret(path: string, variable: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    // A pipe would be waited for without a bound.
+    if (statSync(path).isFile()) return readFileSync(path, 'utf8');
   } catch (error) {
     // Without the path, which the message has.
     const { code, errno = 0 } = error as NodeJS.ErrnoException;
     const reason = getSystemErrorMap().get(errno)?.join(': ') ?? code;
     throw new InvalidSetting(`cannot be read from the file that ${variable} names (${reason})`);
   }
+  throw new InvalidSetting(`cannot be read: ${variable} names something other than a regular file`);
 }

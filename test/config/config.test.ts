@@ -321,6 +321,9 @@ describe('the settings', () => {
         assert.deepEqual(linesFor(join(folder, 'empty')), [
           `  ${name} must not be empty in the file that ${name}_FILE names`,
         ]);
+        assert.deepEqual(linesFor('/dev/null'), [
+          `  ${name} cannot be read: ${name}_FILE names something other than a regular file`,
+        ]);
       }
     });
 

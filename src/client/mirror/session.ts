@@ -1,9 +1,8 @@
-import pg from 'pg';
 import { OperatorError } from '../../errors.js';
 import { withTimeout } from '../../platform/async/with-timeout.js';
 import { openConnection, type Connection } from '../../platform/postgres/connection.js';
 import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../../platform/postgres/errors.js';
-import { TITLE_COLUMNS } from './columns.js';
+import { requireTables } from './tables.js';
 
 /** Another session has the lock of the schema. */
 export class MirrorLocked extends OperatorError {}
@@ -85,42 +84,6 @@ async function lock(session: Connection, schema: string): Promise<void> {
       advice: 'Stop it, or choose another --schema.',
     });
   }
-}
-
-/** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
-async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
-  const schema = pg.escapeIdentifier(name);
-  const { rows } = await session.query<Record<'schema' | 'state' | 'titles', string | null>>(
-    'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
-    [schema, `${schema}.state`, `${schema}.titles`],
-  );
-  const [found] = rows;
-  if (found?.state) return;
-  if (!isMirror) {
-    throw new OperatorError(`The schema ${name} of this database has no mirror.`, {
-      advice: 'Create one with "catalog mirror".',
-    });
-  }
-  if (found?.titles) {
-    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's.`, {
-      advice: 'Choose another --schema.',
-    });
-  }
-  // Several statements in one query are one transaction.
-  await session.query(`
-      ${found?.schema ? '' : `create schema ${schema};`}
-      create table ${schema}.titles (${TITLE_COLUMNS});
-      create table ${schema}.state (
-        singleton boolean primary key default true check (singleton),
-        base_url text not null,
-        position numeric(16, 6) not null,
-        reached numeric(16, 6) not null,
-        copy_position numeric(16, 6) not null,
-        verified_copy timestamptz,
-        verified_at timestamptz,
-        differences bigint
-      );
-      comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
 }
 
 /** @throws OperatorError for a missing password; DatabaseUnavailable, or the error of the database or the driver */

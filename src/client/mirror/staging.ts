@@ -6,7 +6,7 @@ import { sqlState } from '../../platform/postgres/errors.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource } from './copy-source.js';
-import { CONTENT, ENTRY, TITLE_COLUMNS } from './columns.js';
+import { CONTENT, ENTRY, TITLE_COLUMNS } from './tables.js';
 import type { MirrorStore, SavedState } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */

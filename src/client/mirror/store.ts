@@ -4,7 +4,7 @@ import type { ChangesPage } from '../client.js';
 import type { Verification } from '../observation.js';
 import type { StoreOptions } from './options.js';
 import type { Connection } from '../../platform/postgres/connection.js';
-import { CONTENT, ENTRY } from './columns.js';
+import { CONTENT, ENTRY } from './tables.js';
 import { bounded, connect, openTables } from './session.js';
 
 /** A title as the feed has it. */

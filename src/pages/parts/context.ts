@@ -1,17 +1,24 @@
 import type Router from '@koa/router';
 import type Koa from 'koa';
+import type { Knex } from 'knex';
 import type { ComponentChildren, VNode } from 'preact';
 import type { OidcProvider } from '../../accounts/oidc-provider.js';
 import type { QuotaReader } from '../../admission/charge/limiter.js';
+import type { EndChange } from '../../admission/invalidate-callers.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import type { DeadlineParts } from '../../http/request/deadline.js';
-import type { ReportParts } from '../../http/leaked-keys/report.js';
 import type { RequestState } from '../../http/request/context.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { Representation } from '../../http/response/representation.js';
 
 /** The parts that the pages for people are made from. */
-export interface SiteParts extends ReportParts, DeadlineParts {
+export interface SiteParts extends DeadlineParts {
+  /** The primary. */
+  readonly db: Knex;
+  /** Begins a change of a key. Call the result once the change is committed. */
+  readonly beginChange: () => EndChange;
+  /** Counts reports of keys that this service does not have, by the address that sent them. */
+  readonly failedReports: FailedAttempts;
   readonly health: Health;
   /** Reads what is left of a developer's limits. */
   readonly limiter: QuotaReader;

@@ -1,0 +1,49 @@
+import pg from 'pg';
+import { OperatorError } from '../../errors.js';
+import type { Connection } from '../../platform/postgres/connection.js';
+
+/** The columns of a table of titles. */
+export const TITLE_COLUMNS = `svc_id text collate "C" primary key, media_type text not null, title text not null,
+        updated_at timestamptz not null, has_bundles boolean not null`;
+
+/** The fields of an entry with their types. */
+export const ENTRY = 'svc_id text, media_type text, title text, updated_at timestamptz, has_bundles boolean';
+
+/** The columns besides `svc_id`, by their names: the owner of a table may have arranged them in another order. */
+export const CONTENT = 'media_type, title, updated_at, has_bundles';
+
+/** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
+export async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
+  const schema = pg.escapeIdentifier(name);
+  const { rows } = await session.query<Record<'schema' | 'state' | 'titles', string | null>>(
+    'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
+    [schema, `${schema}.state`, `${schema}.titles`],
+  );
+  const [found] = rows;
+  if (found?.state) return;
+  if (!isMirror) {
+    throw new OperatorError(`The schema ${name} of this database has no mirror.`, {
+      advice: 'Create one with "catalog mirror".',
+    });
+  }
+  if (found?.titles) {
+    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's.`, {
+      advice: 'Choose another --schema.',
+    });
+  }
+  // Several statements in one query are one transaction.
+  await session.query(`
+      ${found?.schema ? '' : `create schema ${schema};`}
+      create table ${schema}.titles (${TITLE_COLUMNS});
+      create table ${schema}.state (
+        singleton boolean primary key default true check (singleton),
+        base_url text not null,
+        position numeric(16, 6) not null,
+        reached numeric(16, 6) not null,
+        copy_position numeric(16, 6) not null,
+        verified_copy timestamptz,
+        verified_at timestamptz,
+        differences bigint
+      );
+      comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
+}
