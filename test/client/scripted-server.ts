@@ -20,16 +20,21 @@ export interface Scripted {
 export interface ScriptedServer {
   readonly url: string;
   /** The requests so far. */
-  readonly requests: readonly { readonly url: string; readonly authorization: string | undefined }[];
+  readonly requests: readonly {
+    readonly url: string;
+    readonly authorization: string | undefined;
+    /** When it arrived, in milliseconds on a clock that never moves back. */
+    readonly at: number;
+  }[];
   close(): Promise<void>;
 }
 
 /** Starts a server that sends these responses in turn, and then repeats the last one. */
 export async function startScripted(script: readonly Scripted[]): Promise<ScriptedServer> {
-  const requests: { url: string; authorization: string | undefined }[] = [];
+  const requests: { url: string; authorization: string | undefined; at: number }[] = [];
   const server = createServer((request, response) => {
     const answer = script[Math.min(requests.length, script.length - 1)] ?? {};
-    requests.push({ url: request.url ?? '', authorization: request.headers.authorization });
+    requests.push({ url: request.url ?? '', authorization: request.headers.authorization, at: performance.now() });
     give(answer, request, response);
   });
   server.listen(0, '127.0.0.1');

@@ -18,6 +18,7 @@ import { readGuide } from '../../support/guides.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { addTitles, removeTitles } from '../../support/titles.js';
 import { testWorld } from '../../support/world.js';
+import { startScripted } from '../scripted-server.js';
 
 const SECOND = 1_000_000n;
 
@@ -104,40 +105,87 @@ describe('a client whose language prints a position with fewer digits', () => {
     }
   });
 
-  /** Runs a follower among dense writes. @returns the ids of all entries, and what it printed */
-  async function runFollower(
-    program: string,
-    args: readonly string[],
-    test: Mocha.Context,
-  ): Promise<{ all: string[]; lines: string[] }> {
-    const path = findProgram({ title: program, programs: [program], debianPackages: [], packages: [] });
-    if (path === undefined) skipWithout(program, test);
+  /** Adds dense writes. @returns the ids of all entries, in order */
+  async function addDenseTitles(): Promise<string[]> {
     for (let write = 0; write < 3; write += 1) await addTitles(service.db, 999, `w${write}`);
-    const { stdout }: { stdout: string } = await promisify(execFile)(path, args, {
-      env: { ...process.env, BASE_URL: service.url, KEY: service.key, SINCE: String(second / SECOND) },
-      maxBuffer: 1e8,
-    });
-    return {
-      all: await service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id'),
-      lines: stdout.trim().split('\n'),
-    };
+    return service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id');
   }
 
   it('gets every entry of dense writes in Perl, which loses digits', async function () {
-    const { all, lines } = await runFollower('perl', [fileURLToPath(new URL('follow.pl', import.meta.url))], this);
+    const all = await addDenseTitles();
+    const script = fileURLToPath(new URL('follow.pl', import.meta.url));
+    const lines = await run(this, 'perl', [script], {
+      BASE_URL: service.url,
+      KEY: service.key,
+      SINCE: String(second / SECOND),
+    });
     assert.deepEqual([...new Set(lines)].sort(), all.sort());
   });
 
-  for (const { title, fence, program, file, args } of FOLLOWERS) {
-    it(`gets every entry of dense writes once by the loop of the guide in ${title}`, async function () {
-      const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('mirroring'))?.[1];
-      const script = join(await temporaryFolder(), file);
-      await writeFile(script, (loop ?? '').replace('http://127.0.0.1:8080', service.url));
-      const { all, lines } = await runFollower(program, [...args, script], this);
-      assert.deepEqual(
-        lines.map((line) => line.split(' ')[1]),
-        all,
-      );
+  for (const follower of FOLLOWERS) {
+    it(`gets every entry of dense writes once by the loop of the guide in ${follower.title}`, async function () {
+      const all = await addDenseTitles();
+      assert.deepEqual(await runLoop(this, follower, service.url, service.key), all);
     });
   }
 });
+
+describe('the loops of the guide while a service is down', () => {
+  const page = (id: string, hasMore: boolean): object => ({
+    data: [{ svc_id: id, media_type: 'movie', title: 'T', updated_at: '2026-11-20T23:40:05.123456Z' }],
+    meta: { has_more: hasMore, next_since: 1795218005.123456 },
+  });
+  /** The response of a proxy whose service is down. */
+  const proxy = { status: 503, headers: { 'Content-Type': 'text/html' }, body: '<html>' };
+
+  for (const follower of FOLLOWERS) {
+    it(`the loop in ${follower.title} waits longer each time, whatever fails, and at least as long as Retry-After says`, async function () {
+      const server = await startScripted([
+        proxy,
+        { cut: 'body', body: page('first', true) },
+        { body: page('first', true) },
+        { status: 429, headers: { 'Retry-After': '2' }, body: {} },
+        { body: page('last', false) },
+      ]);
+      try {
+        assert.deepEqual(await runLoop(this, follower, server.url, 'k'), ['first', 'last']);
+        const times = server.requests.map(({ at }) => at);
+        const waits = times.slice(1).map((at, index) => Math.round((at - (times[index] ?? 0)) / 100) / 10);
+        for (const [index, seconds] of [1, 2, 0, 2].entries()) {
+          assert.ok((waits[index] ?? -1) >= seconds, `wait ${index + 1} of ${waits.join(', ')} s`);
+        }
+        assert.equal(waits.length, 4);
+      } finally {
+        await server.close();
+      }
+    });
+  }
+});
+
+/** Runs a program, or skips the test without it. @returns the lines that it printed */
+async function run(
+  test: Mocha.Context,
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const path = findProgram({ title: program, programs: [program], debianPackages: [], packages: [] });
+  if (path === undefined) skipWithout(program, test);
+  const options = { env: { ...process.env, ...env }, maxBuffer: 1e8 };
+  const { stdout }: { stdout: string } = await promisify(execFile)(path, args, options);
+  return stdout.trim().split('\n');
+}
+
+/** Runs a loop of the guide against an address. @returns the ids that it printed */
+async function runLoop(
+  test: Mocha.Context,
+  { fence, program, file, args }: (typeof FOLLOWERS)[number],
+  url: string,
+  key: string,
+): Promise<(string | undefined)[]> {
+  const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('mirroring'))?.[1];
+  const script = join(await temporaryFolder(), file);
+  await writeFile(script, (loop ?? '').replace('http://127.0.0.1:8080', url));
+  const lines = await run(test, program, [...args, script], { KEY: key });
+  return lines.map((line) => line.split(' ')[1]);
+}
