@@ -86,7 +86,8 @@ describe('two servers with a Redis that fails over through a Sentinel', () => {
     const limited = await world.newKey({ planId: await newPlan(world.db, 'limited', 100, 100_000) });
     assert.deepEqual(await askAll(limited.key, 120), { 200: 100, 429: 20 });
     const quotas = await runCommand(['developers', 'quotas', String(limited.developerId), '--json'], environment);
-    const { plans } = JSON.parse(quotas.stdout) as { plans: [{ minute: { used: number } }] };
-    assert.deepEqual([quotas.stderr, plans[0].minute.used], ['', 100]);
+    const document = JSON.parse(quotas.stdout) as { quotas: { per: string; used: number }[] };
+    const used = document.quotas.find(({ per }) => per === 'minute')?.used;
+    assert.deepEqual([quotas.stderr, used], ['', 100]);
   });
 });
