@@ -1,6 +1,5 @@
--- What the roles of servers and of writers may do. This is no migration: "catalog migrate" runs it each time, after the
--- migrations, so that it gives these rights also to roles that were created since. Operators make their own roles
--- members of these two.
+-- What the roles of servers and of writers may do. "catalog migrate" runs this each time, after the migrations, so that
+-- roles created since get their rights too. Operators make their own roles members of these two.
 
 -- Nobody may call a function of the service without a grant: see migrations.ts. A trigger needs no such right to fire,
 -- but creating one does: with the right, a role could attach the function to a table of its own.
