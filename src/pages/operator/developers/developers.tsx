@@ -65,7 +65,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
             hasCards
             columns={['Developer', ...numeric(`Requests in ${SHOWN_DAYS} days`, 'Served', 'Refused', 'Failed')]}
             rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
-              <span class="developer-name">
+              <span>
                 <a href={`${DEVELOPERS}/${developerId}`}>
                   <UserText text={projectName} />
                 </a>{' '}

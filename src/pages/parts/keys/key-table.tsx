@@ -20,16 +20,16 @@ export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTable
   const pathOf = useContext(KeyPath);
   if (rows.length === 0) return null;
   const actionsOn = ({ prefix, successor }: KeyRecord): VNode => (
-    <span class="key-actions">
+    <>
       {canRoll && successor === null && (
-        <a href={`${pathOf(prefix)}/roll`} aria-label={`Roll ${prefix}`}>
+        <a class="button button-quiet" href={`${pathOf(prefix)}/roll`} aria-label={`Roll ${prefix}`}>
           Roll
         </a>
       )}
-      <a class="danger" href={`${pathOf(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
+      <a class="button button-quiet danger" href={`${pathOf(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
         Revoke
       </a>
-    </span>
+    </>
   );
   const hasActive = rows.some(isAccepted);
   const hasActions = hasActive && canRevoke;

@@ -61,7 +61,6 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
       {sum > 0 && (
         <div class="chart">
           <svg
-            class="chart-plot"
             width="100%"
             height={TOP + height + BOTTOM}
             role="img"

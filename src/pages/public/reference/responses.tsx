@@ -36,7 +36,7 @@ export function HeaderList({ context, response: { headers = {} } }: ResponseProp
   const fields = Object.entries(headers);
   return (
     <Fold summary={`Response headers (${fields.length})`}>
-      <ul class="answers header-list">
+      <ul class="answers">
         {fields.map(([name, header]) => (
           <li key={name}>
             <a href={`#${headerId(resolve(context.contract, header).name ?? '')}`}>{name}</a>
