@@ -72,6 +72,8 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
 /**
  * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, even if Redis
  * or the announcements cannot be reached.
+ *
+ * @throws OperatorError for a node of a Redis Cluster
  */
 async function openShared(
   loadCaller: LoadCaller,
@@ -110,7 +112,16 @@ async function openShared(
     },
   });
   const limiter = new RedisLimiter(redis);
-  await Promise.all([redis.settled().then(createEpoch), announcements.start()]);
+  const close = async (): Promise<void> => {
+    await announcements.stop();
+    redis.close();
+  };
+  try {
+    await Promise.all([redis.settled().then(createEpoch), announcements.start()]);
+  } catch (error) {
+    await close();
+    throw error;
+  }
   return {
     admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => void createEpoch() }),
     limiter,
@@ -118,9 +129,6 @@ async function openShared(
     cache,
     notificationQueueUsage: () => announcements.queueUsage,
     beginChange: () => beginChange(announceIn(redis), fence),
-    async close() {
-      await announcements.stop();
-      redis.close();
-    },
+    close,
   };
 }

@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.js';
 import { holdCommits } from '../support/postgres/held-commits.js';
 import type { Outcome } from '../support/program.js';
 import { send } from '../support/request.js';
+import { startRedis } from '../support/redis/redis.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
 
@@ -131,6 +132,27 @@ describe('commands beside servers that share a Redis', () => {
       } finally {
         await turn.release();
       }
+    }
+  });
+
+  it('a node of a Redis Cluster is refused by servers and commands, and a change is saved', async () => {
+    const node = await startRedis({ settings: { 'cluster-enabled': 'yes' } });
+    try {
+      const reason = 'The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.';
+      await assert.rejects(world.startService({ redisUrl: node.url }), { name: 'OperatorError', message: reason });
+      const { prefix, developerId } = await world.newKey();
+      const run = (...args: string[]): Promise<Outcome> =>
+        runCommand(args, { ...world.environment, REDIS_URL: node.url });
+      assert.deepEqual(await run('developers', 'quotas', String(developerId)), {
+        code: 1,
+        stdout: '',
+        stderr: `catalog: ${reason} Use a Redis with one primary endpoint, or Sentinels.\n`,
+      });
+      const { code, stderr } = await run('keys', 'revoke', prefix);
+      assert.equal(code, 0);
+      assert.ok(stderr.startsWith(`catalog: ${reason} The change was saved.`), stderr);
+    } finally {
+      await node.stop();
     }
   });
 

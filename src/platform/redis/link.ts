@@ -3,6 +3,7 @@ import { backoff } from '../async/backoff.js';
 import { recurring, type Recurring } from '../async/recurring.js';
 import { shareWhilePending } from '../async/share-while-pending.js';
 import { withTimeout } from '../async/with-timeout.js';
+import { OperatorError } from '../../errors.js';
 
 /** Where Redis is. */
 export interface RedisAddress {
@@ -78,6 +79,8 @@ const OPTIONS = {
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   connectionName: 'catalog',
+  // It needs INFO, which some Redis do not have. The probe finds a Redis that still loads its data.
+  enableReadyCheck: false,
 } as const satisfies RedisOptions;
 
 /**
@@ -95,6 +98,8 @@ export class RedisLink {
   #state: 'connecting' | 'lost' | 'up' = 'connecting';
   /** The first error of the current connection, or of the attempts since the last one. */
   #reason: unknown;
+  /** Why this Redis will never do. */
+  #refusal: OperatorError | undefined;
   readonly #retrying: Recurring;
   #settle = (): void => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));
@@ -127,6 +132,11 @@ export class RedisLink {
       this.client.on(event, () => this.#change('lost', this.#reason ?? new Error('the connection was closed')));
     }
     this.#retrying = recurring(async () => {
+      if (this.isUp) {
+        // Keeps Redis, and proxies before it, from closing a connection that idles. Any reply will do.
+        this.client.ping().catch(() => undefined);
+        return;
+      }
       // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
       if (this.client.status === 'end') this.client.connect().catch(() => undefined);
       else await this.#probe();
@@ -138,13 +148,18 @@ export class RedisLink {
     return this.#state === 'up';
   }
 
-  /** Waits until Redis has answered or failed for the first time. */
+  /**
+   * Waits until Redis has answered or failed for the first time.
+   *
+   * @throws OperatorError for a node of a Redis Cluster, which would not recover
+   */
   async settled(): Promise<void> {
     try {
       await withTimeout(this.#settled, CONNECT_TIMEOUT_MS + this.timeoutMs);
     } catch (error) {
       this.#change('lost', this.#reason ?? error);
     }
+    if (this.#refusal) throw this.#refusal;
   }
 
   /** @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect */
@@ -178,12 +193,24 @@ export class RedisLink {
       return;
     }
     try {
-      await withTimeout(this.client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS), this.timeoutMs);
+      await withTimeout(this.#tryOut(), this.timeoutMs);
       if (this.#isConnected()) this.#change('up');
     } catch (error) {
+      this.#refusal = error instanceof OperatorError ? error : undefined;
       this.#change('lost', error);
     }
   });
+
+  async #tryOut(): Promise<void> {
+    // Not every user may send it, and not every proxy knows it.
+    const properties = await this.client.call('HELLO').catch(() => undefined);
+    if (String(properties).includes('mode,cluster')) {
+      throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.', {
+        advice: 'Use a Redis with one primary endpoint, or Sentinels.',
+      });
+    }
+    await this.client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS);
+  }
 
   #isConnected(): boolean {
     return this.client.status === 'ready';
@@ -204,6 +231,8 @@ function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress, onS
   return {
     sentinels: [...sentinels],
     name: hostname,
+    // Accepts a master alone.
+    enableReadyCheck: true,
     // Leaves a master that was replaced although it still answers.
     failoverDetector: true,
     Connector: listeningConnector(onSentinelLost),

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { RedisLink, type RedisAddress } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../../support/redis/redis-sentinel.js';
 import { freePort } from '../../support/programs/free-port.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
 import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 
 describe('the link to Redis', () => {
@@ -33,7 +36,7 @@ describe('the link to Redis', () => {
   }
 
   async function call(server: TestRedis, ...command: [string, ...string[]]): Promise<unknown> {
-    const client = new Redis(server.url);
+    const client = new Redis(server.url, { enableReadyCheck: false });
     try {
       return await client.call(...command);
     } finally {
@@ -55,7 +58,7 @@ describe('the link to Redis', () => {
     after(() => server.stop());
 
     it('a Redis whose user may not run scripts is reported lost once, until the user may', async () => {
-      const user = ['on', '>word', '~{catalog}:*', '+set', '+get', '+info', '+select', '+client', '+ping'] as const;
+      const user = ['on', '>word', '~{catalog}:*', '+set', '+get', '+select', '+client', '+ping'] as const;
       await call(server, 'ACL', 'SETUSER', 'limited', ...user);
       const { changes } = await open({ url: server.url.replace('//', '//limited:word@') });
       const probes = async (): Promise<number> =>
@@ -79,6 +82,24 @@ describe('the link to Redis', () => {
       );
       assert.deepEqual([link.isUp, changes.length, await has(server, 'probe')], [false, 1, false]);
     });
+  });
+
+  it('a connection stays up while it idles, on a Redis that closes idle ones and has no INFO', async () => {
+    const include = join(await temporaryFolder(), 'redis.conf');
+    await writeFile(include, 'timeout 1\nrename-command INFO ""\n');
+    const server = await startRedis({ settings: { include } });
+    try {
+      const { link, changes } = await open({ url: server.url });
+      await eventually('it is up', () => link.isUp);
+      // Redis looks for idle connections once a second.
+      await eventually('it would have been closed', async () => {
+        const [, seconds = 0] = /name=catalog age=(\d+)/.exec(String(await call(server, 'CLIENT', 'LIST'))) ?? [];
+        return changes.length > 0 || Number(seconds) >= 4;
+      });
+      assert.deepEqual(changes, []);
+    } finally {
+      await server.stop();
+    }
   });
 
   describe('through Sentinels', () => {
