@@ -130,7 +130,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a mirror starts from a feed that lacks titles', of: 'loadFeed',
       swap: ['staged < titles', 'false'], suites: ['client/mirror/mirror'] },
     { fault: 'a running mirror overlooks that a repair has moved its position', of: 'MirrorStore.savePage',
-      swap: ['require((await this.readState())?.position.toFixed(6) === before);', ''], suites: ['client/mirror/verify'] },
+      swap: ['require(state?.position.toFixed(6) === before);', ''], suites: ['client/mirror/verify'] },
     { fault: 'a comparison overlooks extra rows', of: 'findDifferences',
       swap: ["then 'extra'", "then 'newer'"], suites: ['client/mirror/verify'] },
     { fault: 'a comparison overlooks stamps', of: 'findDifferences',

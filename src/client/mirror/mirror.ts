@@ -8,7 +8,7 @@ import { loadCatalogue } from './load.js';
 import type { MirrorOptions } from './options.js';
 import { MirrorLocked } from './session.js';
 import { MirrorStore, PositionMoved } from './store.js';
-import { verifyNewCopies, verifyNewCopy } from './verify.js';
+import { MirrorBehind, verifyNewCopies, verifyNewCopy } from './verify.js';
 
 /** How a mirror ended. */
 export interface MirrorResult {
@@ -35,14 +35,18 @@ export async function mirror(options: MirrorOptions): Promise<MirrorResult> {
     comparing ??= verifyNewCopies({ ...options, signal: AbortSignal.any([signal, ending.signal]) });
   };
   try {
-    const position = await keep(options, compare);
-    await comparing;
-    if (!verifies || !once || signal.aborted) return { position, differences: 0 };
-    const differences = await verifyNewCopy(options, options).catch((error: unknown) => {
-      if (signal.aborted) return 0;
-      throw error;
-    });
-    return { position, differences };
+    for (let isFirst = true; ; isFirst = false) {
+      const position = await keep(options, compare);
+      await comparing;
+      if (!verifies || !once || signal.aborted) return { position, differences: 0 };
+      const differences = await verifyNewCopy(options, options).catch((error: unknown) => {
+        if (signal.aborted) return 0;
+        // The copy was published meanwhile. By now, the feed has what it has.
+        if (error instanceof MirrorBehind && isFirst) return undefined;
+        throw error;
+      });
+      if (differences !== undefined) return { position, differences };
+    }
   } finally {
     ending.abort();
   }
@@ -51,10 +55,10 @@ export async function mirror(options: MirrorOptions): Promise<MirrorResult> {
 /**
  * Keeps a mirror, on one session of its database after another.
  *
- * @param onFollowing - called whenever it starts to follow the feed
+ * @param onCaughtUp - called whenever nothing more is waiting
  * @returns the last position
  */
-async function keep(options: MirrorOptions, onFollowing: () => void): Promise<number | undefined> {
+async function keep(options: MirrorOptions, onCaughtUp: () => void): Promise<number | undefined> {
   const { signal, once } = options;
   const retries = new Retries(options);
   let hasOpened = false;
@@ -62,9 +66,9 @@ async function keep(options: MirrorOptions, onFollowing: () => void): Promise<nu
   const observe: Observe = (observation) => {
     const { kind } = observation;
     if (kind === 'following' || kind === 'stored') reached = observation.position;
-    if (kind === 'following') onFollowing();
     if (kind === 'stored') retries.reset();
     options.observe(observation);
+    if (kind === 'stored' && !observation.hasMore) onCaughtUp();
   };
   for (;;) {
     let store: MirrorStore | undefined;
@@ -123,7 +127,7 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
         ...options,
         since: position,
         async store({ data, meta }, since, requestedAt) {
-          await store.savePage(data, since, meta.next_since);
+          await store.savePage({ data, meta }, since);
           position = meta.next_since;
           observe({ kind: 'stored', entries: data.length, position, hasMore: meta.has_more, requestedAt });
         },

@@ -7,7 +7,7 @@ import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource } from './copy-source.js';
 import { CONTENT, ENTRY, TITLE_COLUMNS } from './tables.js';
-import type { MirrorStore, SavedState } from './store.js';
+import type { MirrorStore } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
 export const STAGING = 'pg_temp.staged';
@@ -15,11 +15,8 @@ export const STAGING = 'pg_temp.staged';
 /** In what way a row of a mirror differs from the staged one. */
 export const FAULTS = ['missing', 'changed', 'stamp', 'extra'] as const;
 
-/** What is no fault: one side is further in the feed. */
-type Lead = 'newer' | 'ahead';
-
-/** How many rows differ in each way. */
-export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | Lead, number>>;
+/** How many rows differ in each way. Newer ones are no fault: the mirror is further in the feed. */
+export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | 'newer', number>>;
 
 /** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete, repeated or too long. */
 const INVALID_DATA = /^(?:2[23]|54000)/;
@@ -85,31 +82,32 @@ export async function stageCopy(
   }
 }
 
+/** @returns the stamp at a position, as SQL */
+export function stampAt(seconds: number): string {
+  if (seconds === Infinity) return "'infinity'";
+  return `timestamptz 'epoch' + ${Math.round(seconds * 1e6)} * interval '1 microsecond'`;
+}
+
 /**
  * Finds the rows that differ from the staged ones, in a transaction: a table of the session keeps them until its end.
  *
  * @param copied - the position of the staged rows, in seconds. Without it, every row that differs is a fault
- * @param position - that of the mirror: staged rows with later stamps are still ahead of it
- * @param reached - its furthest one: its rows with stamps between `copied` and this are newer than the staged ones
+ * @param reached - the furthest position of the mirror: its rows with stamps between `copied` and this are newer than
+ *   the staged ones
  */
 export async function findDifferences(
   { session, schema }: MirrorStore,
-  copied?: number,
-  { position, reached }: Partial<Pick<SavedState, 'position' | 'reached'>> = {},
+  copied = Infinity,
+  reached = Infinity,
 ): Promise<RowCounts> {
-  const time = (seconds = Infinity): string =>
-    seconds === Infinity
-      ? "'infinity'"
-      : `timestamptz 'epoch' + ${Math.round(seconds * 1e6)} * interval '1 microsecond'`;
   // A collation of the owner's may take different texts for equal. Autovacuum, which also analyzes, does not see
   // temporary tables.
   await session.query(
     `analyze ${STAGING};
      create temporary table differences on commit drop as
      select svc_id, case
-              when t.updated_at > ${time(copied)} and t.updated_at <= ${time(reached)}
+              when t.updated_at > ${stampAt(copied)} and t.updated_at <= ${stampAt(reached)}
                 and coalesce(s.updated_at < t.updated_at, true) then 'newer'
-              when s.updated_at > ${time(position)} and coalesce(t.updated_at < s.updated_at, true) then 'ahead'
               when t.updated_at is null then 'missing'
               when s.updated_at is null then 'extra'
               when s.updated_at = t.updated_at then 'changed'
@@ -123,7 +121,7 @@ export async function findDifferences(
   const { rows } = await session.query<{ difference: keyof RowCounts; rows: number }>(
     'select difference, count(*) as rows from pg_temp.differences group by difference',
   );
-  const counts = { missing: 0, changed: 0, stamp: 0, extra: 0, newer: 0, ahead: 0 };
+  const counts = { missing: 0, changed: 0, stamp: 0, extra: 0, newer: 0 };
   for (const { difference, rows: count } of rows) counts[difference] = count;
   return counts;
 }

@@ -17,6 +17,8 @@ export interface SavedState {
   readonly position: number;
   /** The furthest position, which is later than `position` after a repair. */
   readonly reached: number;
+  /** The furthest position after which the feed had nothing more: the mirror has whatever was committed by then. */
+  readonly caughtUp: number;
   /** The position of what it has loaded: from there, it has followed the feed. */
   readonly copyPosition: number;
   /** The last comparison with a copy. */
@@ -73,8 +75,8 @@ export class MirrorStore {
     const { rows } = await bounded(
       this.session,
       this.session.query<StateRow>(
-        `select base_url as "baseUrl", position::float8, reached::float8, copy_position::float8 as "copyPosition",
-                verified_copy as "copyOf", verified_at as at, differences
+        `select base_url as "baseUrl", position::float8, reached::float8, caught_up::float8 as "caughtUp",
+                copy_position::float8 as "copyPosition", verified_copy as "copyOf", verified_at as at, differences
            from ${this.schema}.state`,
       ),
     );
@@ -85,26 +87,28 @@ export class MirrorStore {
   }
 
   /**
-   * Commits the entries of a page and the position after it, unless nothing is new.
+   * Commits the entries of a page and what it says of the feed, unless nothing is new.
    *
    * @param from - the position that the page was requested from, in seconds
-   * @param position - the position after it, in seconds
    * @throws PositionMoved, DatabaseUnavailable, or the database's error
    */
-  async savePage(entries: readonly Entry[], from: number, position: number): Promise<void> {
+  async savePage({ data: entries, meta }: ChangesPage, from: number): Promise<void> {
     const require = (isUnmoved: boolean): void => {
       if (!isUnmoved) throw new PositionMoved("The mirror's position was changed.");
     };
-    const [before, after] = [from.toFixed(6), position.toFixed(6)];
+    const [before, after] = [from.toFixed(6), meta.next_since.toFixed(6)];
     if (entries.length === 0 && before === after) {
-      require((await this.readState())?.position.toFixed(6) === before);
-      return;
+      const state = await this.readState();
+      require(state?.position.toFixed(6) === before);
+      if (meta.has_more || state?.caughtUp.toFixed(6) === after) return;
     }
     await this.#changeQuickly(async () => {
       if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
       const { rowCount } = await this.session.query(
-        `update ${this.schema}.state set position = $2, reached = greatest(reached, $2) where position = $1`,
-        [before, after],
+        `update ${this.schema}.state
+            set position = $2, reached = greatest(reached, $2), caught_up = case when $3 then caught_up else $2 end
+          where position = $1`,
+        [before, after, meta.has_more],
       );
       require(rowCount === 1);
     });
@@ -117,9 +121,9 @@ export class MirrorStore {
    */
   async recordLoad(baseUrl: string, position: number): Promise<void> {
     await this.session.query(
-      `insert into ${this.schema}.state (base_url, position, reached, copy_position) values ($1, $2, $2, $2)
+      `insert into ${this.schema}.state (base_url, position, reached, caught_up, copy_position) values ($1, $2, $2, $2, $2)
        on conflict (singleton) do update
-          set (base_url, position, reached, copy_position) = (excluded.base_url, $2, $2, $2),
+          set (base_url, position, reached, caught_up, copy_position) = (excluded.base_url, $2, $2, $2, $2),
               (verified_copy, verified_at, differences) = (null, null, null)`,
       [baseUrl, position.toFixed(6)],
     );
@@ -134,7 +138,8 @@ export class MirrorStore {
   async recordRepair(copyOf: string, from: number): Promise<void> {
     await this.session.query(
       `update ${this.schema}.state
-          set position = least(position, $1), (verified_copy, verified_at, differences) = ($2, now(), 0)`,
+          set position = least(position, $1), caught_up = least(caught_up, $1),
+              (verified_copy, verified_at, differences) = ($2, now(), 0)`,
       [from.toFixed(6), copyOf],
     );
   }
@@ -143,17 +148,22 @@ export class MirrorStore {
    * Records the result of a comparison with a copy.
    *
    * @param compared - the state of the mirror that was compared
-   * @returns false if the mirror was loaded, repaired or compared since: the result may no longer be about it
+   * @returns undefined if the mirror was loaded, repaired or compared since: the result may no longer be about it
    * @throws DatabaseUnavailable, or the database's error
    */
-  recordComparison(copyOf: string, { copyPosition, verified }: SavedState, differences: number): Promise<boolean> {
+  recordComparison(
+    copyOf: string,
+    { copyPosition, verified }: SavedState,
+    differences: number,
+  ): Promise<Verification | undefined> {
     return this.#changeQuickly(async () => {
-      const { rowCount } = await this.session.query(
+      const { rows } = await this.session.query<{ at: string }>(
         `update ${this.schema}.state set (verified_copy, verified_at, differences) = ($1, now(), $3)
-          where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5`,
+          where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5
+        returning verified_at as at`,
         [copyOf, copyPosition.toFixed(6), differences, verified?.copyOf, verified?.differences],
       );
-      return rowCount === 1;
+      return rows[0] && { copyOf, at: Date.parse(rows[0].at), differences };
     });
   }
 

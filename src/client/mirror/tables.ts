@@ -40,6 +40,7 @@ export async function requireTables(session: Connection, name: string, isMirror:
         base_url text not null,
         position numeric(16, 6) not null,
         reached numeric(16, 6) not null,
+        caught_up numeric(16, 6) not null,
         copy_position numeric(16, 6) not null,
         verified_copy timestamptz,
         verified_at timestamptz,

@@ -4,7 +4,7 @@ import { OperatorError } from '../../errors.js';
 import { showPosition } from '../client.js';
 import { retryPolicy, type RetryOptions } from '../retry.js';
 import { requireManifest, type CopySource } from './copy-source.js';
-import { correctFaults, FAULTS, findDifferences, stageCopy } from './staging.js';
+import { correctFaults, FAULTS, findDifferences, stageCopy, stampAt, STAGING } from './staging.js';
 import type { MirrorOptions } from './options.js';
 import { MirrorStore, type SavedState } from './store.js';
 
@@ -22,8 +22,6 @@ export interface Comparison {
   readonly mirrored: number;
   /** Rows that the mirror has from later in the feed. Another copy can confirm them. */
   readonly newer: number;
-  /** Rows of the copy that the mirror has not reached yet. */
-  readonly ahead: number;
   /** The sum of the faults. */
   readonly differences: number;
   /**
@@ -33,6 +31,16 @@ export interface Comparison {
   readonly faults: Readonly<Record<Fault, number>>;
   /** The first faults by id. */
   readonly first: readonly { readonly svcId: string; readonly fault: Fault }[];
+}
+
+/**
+ * The mirror has not been up to date since the copy was made. What was changed before the copy and again after it may
+ * come at any later place of the feed, so that nothing can be said of rows that differ.
+ */
+export class MirrorBehind extends OperatorError {
+  constructor() {
+    super('The mirror is still catching up with the newest copy.', { advice: 'Compare again once it is up to date.' });
+  }
 }
 
 /** How many faults a comparison lists. */
@@ -47,7 +55,8 @@ const EVERY_MS = 600_000;
  *
  * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from
  *   later in the feed stays.
- * @throws OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the database's error
+ * @throws MirrorBehind, OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the
+ *   database's error
  */
 export async function verify(
   store: MirrorStore,
@@ -61,15 +70,18 @@ export async function verify(
     const { session, schema } = store;
     // Once more: a mirror that is running may have loaded another copy.
     const state = await requireComparable(store, manifest);
-    const { newer, ahead, ...faults } = await findDifferences(store, manifest.position, state);
+    // The position of a copy of a quiet catalogue is later than its newest stamp, which a mirror stays at.
+    const { rows: counted } = await session.query<{ mirrored: number; isBehind: boolean | null }>(
+      `select (select count(*) from ${schema}.titles) as mirrored,
+              (select max(updated_at) from ${STAGING}) > ${stampAt(state.caughtUp)} as "isBehind"`,
+    );
+    if (counted[0]?.isBehind) throw new MirrorBehind();
+    const { newer, ...faults } = await findDifferences(store, manifest.position, state.reached);
     const differences = FAULTS.reduce((sum, fault) => sum + faults[fault], 0);
     const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
       `select svc_id as "svcId", difference as fault from pg_temp.differences
         where difference = any($1) order by svc_id limit ${LISTED}`,
       [FAULTS],
-    );
-    const { rows: counted } = await session.query<{ mirrored: number }>(
-      `select count(*) as mirrored from ${schema}.titles`,
     );
     if (repairs) {
       await correctFaults(store);
@@ -82,7 +94,6 @@ export async function verify(
       copied: fileOf(manifest, 'titles').rows,
       mirrored: counted[0]?.mirrored ?? 0,
       newer,
-      ahead,
       differences,
       faults,
       first,
@@ -107,7 +118,7 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
   return state;
 }
 
-/** Compares a mirror with each new copy, once, until the signal is aborted. */
+/** Compares a mirror with each new copy until they are equal, and with the next ones until the signal is aborted. */
 export async function verifyNewCopies(options: MirrorOptions): Promise<void> {
   const { signal, observe } = options;
   // In silence: what fails repeatedly is observed as a failed comparison, not as a failure of the mirror.
@@ -122,11 +133,10 @@ export async function verifyNewCopies(options: MirrorOptions): Promise<void> {
 }
 
 /**
- * Compares a mirror with the newest copy, unless that was done before.
+ * Compares a mirror with the newest copy, unless they were found equal before.
  *
  * @returns how many rows differed
- * @throws OperatorError when no copy is published or the two cannot be compared; as CopySource.downloadTitles() does;
- *   the database's error
+ * @throws OperatorError when no copy is published; as verify() does
  */
 export async function verifyNewCopy(options: MirrorOptions, retry: RetryOptions): Promise<number> {
   const { source, signal, observe } = options;
@@ -134,16 +144,16 @@ export async function verifyNewCopy(options: MirrorOptions, retry: RetryOptions)
   const { created_at: copyOf } = manifest;
   const store = await MirrorStore.open(options, false, signal);
   try {
-    for (let isNew = false; ; isNew = true) {
-      const verified = (await store.readState())?.verified;
-      if (verified && Date.parse(verified.copyOf) === Date.parse(copyOf)) {
-        observe({ kind: 'compared', verified, isNew });
-        return verified.differences;
-      }
+    const before = (await store.readState())?.verified;
+    const isKnown = before?.differences === 0 && Date.parse(before.copyOf) === Date.parse(copyOf);
+    let verified = isKnown ? before : undefined;
+    // Again, if the mirror was loaded or repaired meanwhile.
+    while (verified === undefined) {
       const { differences, compared } = await verify(store, manifest, source, retry);
-      // Again, if the mirror was loaded or repaired meanwhile.
-      await store.recordComparison(copyOf, compared, differences);
+      verified = await store.recordComparison(copyOf, compared, differences);
     }
+    observe({ kind: 'compared', verified, isNew: !isKnown });
+    return verified.differences;
   } finally {
     store.close();
   }

@@ -50,7 +50,7 @@ export const registerMirror: RegisterCommand = (program, context) => {
     .description('Copy all titles into a PostgreSQL database of yours and keep them up to date.')
     .option('--interval <seconds>', INTERVAL, interval)
     .option('--once', 'exit once caught up')
-    .option('--verify', 'compare the mirror with each new copy, once; with --once, exit with code 1 if rows differed')
+    .option('--verify', 'compare the mirror with each new copy; with --once, exit with code 1 if rows differ')
     .option(
       '--metrics-address <host:port>',
       'serve /metrics and /readyz on this address; port 0 picks a free port',

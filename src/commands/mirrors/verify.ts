@@ -17,7 +17,7 @@ import {
   type MirrorFlags,
 } from './mirror-options.js';
 import { differs, reporter } from './observe.js';
-import { countOf, formatCount } from '../../platform/text/count.js';
+import { formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags, JsonFlag {
   readonly repair?: boolean;
@@ -31,7 +31,7 @@ the command prints the counts and the first few, and exits with code 1:
   stamp    updated_at is neither the copy's nor a later one from the feed
   extra    the catalogue did not have the row when the copy was made
 
-The exit code is also 1 if nothing could be compared; --json then prints no document. --repair moves the mirror back to the
+The exit code is also 1 if nothing could be compared, as while the mirror is still catching up with the copy; --json then prints no document. --repair moves the mirror back to the
 position of the copy, so that it reads later changes again.
 
 The mirror can keep running. The role must be able to read its tables and to create temporary ones, which every role may
@@ -83,13 +83,12 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
 }
 
 function textOf(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
-  const { copyOf, copied, mirrored, newer, ahead, differences, faults, first } = result;
+  const { copyOf, copied, mirrored, newer, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${formatCount(rows)} ${fault}`);
   return [
     `Copy of ${copyOf}: ${formatCount(copied)} rows; the mirror has ${formatCount(mirrored)}, ${formatCount(newer)} of them newer.`,
-    ...(ahead > 0 ? [`${countOf(ahead, 'row')} of the copy ${ahead === 1 ? 'is' : 'are'} ahead of the mirror.`] : []),
     differences === 0
-      ? `${newer + ahead > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
+      ? `${newer > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
       : `${differs(differences)}: ${parts.join(', ')}.`,
     ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${printable(svcId)}`),
     ...(isRepaired && differences > 0 ? ['Repaired.'] : []),

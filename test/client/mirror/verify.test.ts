@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { MANIFEST_NAME } from '../../../src/copies/manifest.js';
 import { MirrorStore } from '../../../src/client/mirror/store.js';
+import type { Observe } from '../../../src/client/observation.js';
 import type { Comparison } from '../../../src/client/mirror/verify.js';
 import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
@@ -112,14 +113,14 @@ describe('catalog mirror verify', () => {
     const store = await MirrorStore.open(options, false, new AbortController().signal);
     const compared = (await store.readState()) ?? assert.fail();
     await world.run('verify', '--repair');
-    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), false, 'it was repaired');
+    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), undefined, 'it was repaired');
     assert.deepEqual(await state(), [0]);
     await world.restoreBackup();
     await host.publish(service);
     await world.succeed();
     assert.deepEqual(await state(), [null]);
     // Of a comparison that was under way.
-    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), false, 'it was loaded');
+    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), undefined, 'it was loaded');
     store.close();
     assert.deepEqual(await state(), [null]);
   });
@@ -156,12 +157,37 @@ describe('catalog mirror verify', () => {
     );
   });
 
-  it('catalog mirror verify does not report rows as missing that the mirror has not reached yet', async () => {
-    await addTitles(service.db, 4, 'waiting');
-    await host.publish(service);
-    const { code, stdout } = await world.run('verify');
-    assert.equal(code, 0);
-    assert.match(stdout, /4 rows of the copy are ahead of the mirror\./);
+  it('a mirror is compared only once it is up to date with the copy, and again if it was behind after all', async () => {
+    const write = (titles: readonly string[]) =>
+      service
+        .db('titles')
+        .whereIn('svc_id', titles)
+        .update({ has_bundles: service.db.raw('not has_bundles') });
+    await write(['title-0007']);
+    await addTitles(service.db, 1, 'waiting');
+    const manifest = await host.publish(service);
+    await write(Array.from({ length: 250 }, (_, index) => `title-${String(index + 20).padStart(4, '0')}`));
+    // Its last write comes after all of these, and the mirror has neither that nor the one before the copy.
+    await write(['title-0007', 'waiting-0001']);
+    const stop = new AbortController();
+    const observe: Observe = ({ kind }) => {
+      if (kind === 'stored') stop.abort();
+    };
+    await world.keep(stop.signal, { observe });
+    const [position] = await mirror.db.withSchema('catalog_mirror').from('state').pluck<string[]>('position');
+    assert.ok(Number(position) >= manifest.position);
+    const { code, stderr, result } = await verify('--repair');
+    assert.deepEqual([code, result], [1, {}]);
+    assert.match(
+      stderr,
+      /The mirror is still catching up with the newest copy\. Compare again once it is up to date\./,
+    );
+    await mirror.db
+      .withSchema('catalog_mirror')
+      .from('state')
+      .update({ verified_copy: manifest.created_at, verified_at: manifest.created_at, differences: 226 });
+    assert.match(await world.succeed('--verify'), /Compared with the copy of .*: equal\./);
+    await world.requireEqual();
   });
 
   it('catalog mirror verify needs only read access, and fails if a policy hides rows from its role', async () => {
@@ -201,7 +227,7 @@ describe('catalog mirror verify', () => {
     assert.equal((await program.ended).code, 1);
   });
 
-  it('catalog mirror --verify compares each new copy once, with the result as a metric and in the state', async () => {
+  it('catalog mirror --verify compares each copy until they are equal, with the result as a metric and in the state', async () => {
     await titles().where({ svc_id: 'title-0007' }).delete();
     const port = await freePort();
     const program = await world.start('--verify', '--metrics-address', `127.0.0.1:${port}`);
@@ -211,19 +237,15 @@ describe('catalog mirror verify', () => {
     assert.equal((await program.stop()).code, 0);
     assert.deepEqual(await mirror.db.withSchema('catalog_mirror').from('state').pluck('differences'), [1]);
     const downloads = (): number => host.requests.filter(({ path }) => path.startsWith('/titles-')).length;
-    const before = downloads();
-    assert.match(
-      await world.fail('--verify'),
-      /Already compared with .*: 1 row differs\.\n(?:.*\n)*.*The mirror differs/,
-    );
-    assert.equal(downloads(), before, 'a copy is compared once');
-    await host.publish(service);
+    // Until they are equal.
     assert.match(
       await world.fail('--verify'),
       /Compared with the copy of .*: 1 row differs\.\n(?:.*\n)*.*The mirror differs/,
     );
     await world.run('verify', '--repair');
-    await world.succeed('--verify');
+    const before = downloads();
+    assert.match(await world.succeed('--verify'), /Already compared with .*: equal\./);
+    assert.equal(downloads(), before, 'it is compared once');
     host.refusals.set('/manifest.json', 403);
     assert.match(await world.fail('--verify'), /the server responded with 403/);
   });
