@@ -224,13 +224,20 @@ export interface components {
         /** @description The remaining requests of each limit, and the seconds until it resets. */
         RateLimitField: string;
         /**
+         * @description The values of `code` in this version. No property has this type, since codes may be added.
+         * @enum {string}
+         */
+        KnownErrorCode: "missing_api_key" | "invalid_api_key" | "missing_since" | "invalid_since" | "since_out_of_window" | "invalid_parameter" | "malformed_request" | "request_timeout" | "content_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "header_fields_too_large" | "not_found" | "title_not_found" | "method_not_allowed" | "rate_limit_exceeded" | "internal_error" | "service_unavailable";
+        /**
          * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like any other
          *     with the same status.
          */
         Problem: {
             /**
              * Format: uri-reference
-             * @description The type of the problem, a URI; `about:blank` if `code` alone identifies it.
+             * @description Identifies the type of the problem: `/docs#error-` and the `code`, which is the code's entry in the reference
+             *     on servers that also serve the web pages, or a URI registered with IANA for `rate_limit_exceeded`. The
+             *     reference is relative, so that it is the same on every server.
              */
             type: string;
             /** @description The fixed title of the code. */
@@ -242,7 +249,10 @@ export interface components {
             status: number;
             /** @description What went wrong with this request, for people. May be reworded at any time. */
             detail: string;
-            /** @description The stable name of the error, such as `not_found`. The table of error codes lists all. */
+            /**
+             * @description The stable name of the error, such as `not_found`. Codes may be added; `KnownErrorCode` lists those of this
+             *     version.
+             */
             code: string;
             request_id: components["schemas"]["RequestId"];
             /**
@@ -433,6 +443,13 @@ export interface components {
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         IfNoneMatch: string;
+        /**
+         * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+         *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
+         *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
+         * @example import-2026-11-20
+         */
+        RequestId: string;
     };
     requestBodies: never;
     headers: {
@@ -533,6 +550,13 @@ export interface operations {
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+                /**
+                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
+                 *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
+                 * @example import-2026-11-20
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path?: never;
             cookie?: never;
@@ -575,8 +599,8 @@ export interface operations {
                  *
                  *     Only six decimals (microseconds) are significant; the value is rounded to them. The sixth decimal of an
                  *     entry's position is never 0. A value whose sixth decimal is 0 or missing may have been rounded up: the page
-                 *     then starts 50 microseconds earlier and may repeat entries. Exponent notation is accepted. The value has at
-                 *     most 64 characters after percent-decoding.
+                 *     then starts 50 microseconds earlier and may repeat entries. Whole seconds, such as `1795218005`, and exponent
+                 *     notation are accepted. The value has at most 64 characters after percent-decoding.
                  *
                  *     A value more than 30 days in the past, or before the feed start, is answered with
                  *     `since_out_of_window`. Because clocks differ, values up to 60 seconds in the future are accepted; beyond that, the
@@ -592,6 +616,13 @@ export interface operations {
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+                /**
+                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
+                 *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
+                 * @example import-2026-11-20
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path?: never;
             cookie?: never;
@@ -647,7 +678,15 @@ export interface operations {
     getMe: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
+                 *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
+                 * @example import-2026-11-20
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -688,6 +727,13 @@ export interface operations {
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+                /**
+                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
+                 *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
+                 * @example import-2026-11-20
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
             };
             path: {
                 /**
@@ -717,7 +763,23 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            400: components["responses"]["BadRequest"];
+            /**
+             * @description The id is malformed, or another part of the URL is invalid (`invalid_parameter`), as described in `detail`,
+             *     or the request is not well-formed HTTP (`malformed_request`).
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["XRequestId"];
+                    Vary: components["headers"]["VaryIfChecked"];
+                    "Cache-Control": components["headers"]["CacheControlNoStore"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicyIfKnown"];
+                    RateLimit: components["headers"]["RateLimitIfKnown"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             401: components["responses"]["Unauthorized"];
             /** @description The catalogue has no title with this id (`title_not_found`). */
             404: {

@@ -26,12 +26,18 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/**
+ * The type of the problems of a code (RFC 9457, section 3.1.1): its entry in the reference. It is relative, so that it is
+ * the same in every deployment. Where the pages are off, it identifies the type all the same, and nothing answers there.
+ */
+export const problemType = (code: ErrorCode): string => `/docs#error-${code}`;
+
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
   readonly members?: Readonly<Record<string, unknown>>;
   /** Response headers of this problem, such as `Retry-After`, in addition to the common ones. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The problem type, a URI; `about:blank` when the code says it all. */
+  /** The problem type, if it is not {@link problemType} of the code. */
   readonly type?: string;
   /** The cause, only for the log. */
   readonly cause?: unknown;
@@ -57,7 +63,7 @@ export class Problem extends Error {
     super(`${code}: ${detail}`, { cause: extras.cause });
     this.status = ERROR_CODES[code].status;
     this.title = ERROR_CODES[code].title;
-    this.type = extras.type ?? 'about:blank';
+    this.type = extras.type ?? problemType(code);
     this.members = extras.members ?? {};
     this.headers = extras.headers ?? {};
   }

@@ -31,7 +31,7 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Answer<Id> | Promise<Answer<Id>>;
 
-/** Parses all values of a parameter in a request. @throws Problem that explains what is wrong */
+/** Parses all values of a query parameter, none for one of the path. @throws Problem that explains what is wrong */
 export type CheckParameter = (values: readonly string[]) => unknown;
 
 /** How HTTP treats an operation's requests and answers. */
@@ -45,8 +45,10 @@ export interface Policy<Id extends OperationId> {
   readonly compress?: boolean;
   /** Returns the query of the next page, for `Link` (RFC 8288); undefined if there is none. */
   nextPage?(answer: Answer<Id>): string | undefined;
-  /** Query parameters whose invalid values are explained by a function rather than by their schema. */
-  readonly parameterErrors?: Readonly<Partial<Record<keyof QueryParameters<Id>, CheckParameter>>>;
+  /** Parameters whose invalid values are explained by a function rather than by their schema. */
+  readonly parameterErrors?: Readonly<
+    Partial<Record<keyof QueryParameters<Id> | keyof PathParameters<Id>, CheckParameter>>
+  >;
 }
 
 /** An operation of the contract: its handler, and how HTTP treats it. */

@@ -12,6 +12,10 @@ const PREFIX_FORMAT = /^svc_[0-9A-Za-z]{8}$/;
 
 const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
 
+const KEY_START = /^svc_[0-9A-Za-z]+(?:_[0-9A-Za-z]*)?$/;
+
+const KEY_LENGTH = 'svc_'.length + ID_LENGTH + '_'.length + SECRET_LENGTH + CHECKSUM_LENGTH;
+
 /**
  * The beginning of a key anywhere in a text, in capitals or not, and all that follows. That may be the rest of a key
  * with something put into it, or a second key.
@@ -66,6 +70,12 @@ export function generateApiKey(): NewApiKey {
 export function hashApiKey(text: string): KeyHash | undefined {
   const isWellFormed = KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
   return isWellFormed ? (hash('sha256', text, 'base64') as KeyHash) : undefined;
+}
+
+/** What a text that {@link hashApiKey} refuses seems to be: a key with a typing error, the beginning of a key, or no key. */
+export function formOf(text: string): 'mistyped' | 'cut_off' | 'other' {
+  if (KEY_FORMAT.test(text)) return 'mistyped';
+  return KEY_START.test(text) && text.length < KEY_LENGTH ? 'cut_off' : 'other';
 }
 
 /** Whether a text has the form of the public part of a key. */

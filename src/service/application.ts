@@ -24,7 +24,7 @@ export async function openApplication(
     '/openapi-leaked-keys.json': await readText('generated/openapi-leaked-keys.json'),
     ...(copies && { '/openapi-copies.json': await readText('generated/openapi-copies.json') }),
   };
-  const { requestTimeoutMs, trustedProxies, publicUrl: setUrl, securityContact } = config;
+  const { requestTimeoutMs, trustedProxies, publicUrl: setUrl, securityContact, operatorContact } = config;
   const common = { requestTimeoutMs, trustedProxies };
   const reports = { ...common, db, failedReports: parts.failedReports, beginChange };
   const authentication = { ...common, admit, failedAttempts: parts.failedKeys, lastUsed: records.lastUsed };
@@ -36,7 +36,7 @@ export async function openApplication(
     leakedKeys: { ...reports, hasPages },
     pages: await site?.openSite({ ...reports, ...forPages, publicUrl }),
     copies: copies && { ...authentication, copies },
-    probes: { health, checkDatabase, isStopping, documents, publicUrl: setUrl, securityContact },
+    probes: { health, checkDatabase, isStopping, documents, publicUrl: setUrl, securityContact, operatorContact },
     authentication,
     api: { contract, db, read, now: parts.now },
   });

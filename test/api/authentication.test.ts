@@ -107,8 +107,11 @@ describe('authentication', () => {
     'set-cookie': undefined,
     'access-control-allow-origin': undefined,
   };
-  const UNUSABLE =
+  const UNKNOWN =
     'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.';
+  const NO_KEY = 'This is not an API key of this service. Check that you copied the right text.';
+  const CUT_OFF = 'The API key is incomplete. Copy the whole key again: it has 51 characters.';
+  const MISTYPED = 'The API key is mistyped: its checksum does not match. Copy the whole key again.';
   const CONFLICT =
     'The request contains different API keys, or repeats a header or parameter that carries one. Send one key, once.';
 
@@ -116,7 +119,7 @@ describe('authentication', () => {
     ['a valid key', (reply: Reply) => assert.equal(reply.status, 200)],
     ['no key', assertMissing],
     ['several keys', (reply: Reply) => assertInvalid(reply, CONFLICT)],
-    ['an unusable key', (reply: Reply) => assertInvalid(reply, UNUSABLE)],
+    ['an unusable key', (reply: Reply) => assertInvalid(reply, NO_KEY)],
   ] as const) {
     it(`a request has ${outcome} by its header fields and its query`, async () => {
       const filled = (text: string): string => text.replaceAll('{key}', key).replaceAll('{other}', other);
@@ -129,13 +132,26 @@ describe('authentication', () => {
     });
   }
 
-  it('text that is not a key, a mistyped key, a key in other letters and an unknown key are refused alike', async () => {
+  it('text that is not a key, a mistyped one, one cut off and an unknown one are refused, each in its own words', async () => {
     const mistyped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
     // With a checksum that is right for its letters.
     const otherScheme = forgeKey(`SVC${key.slice('svc'.length, 'svc_12345678'.length)}`);
-    for (const wrong of ['x', 'svc_', `${key}x`, key.toLowerCase(), mistyped, otherScheme, other]) {
-      assertInvalid(await get({ authorization: `Bearer ${wrong}` }), UNUSABLE);
+    const lowerCase = key.toLowerCase();
+    for (const [detail, ...keys] of [
+      [NO_KEY, 'x', `${key}x`, otherScheme, 'svc__'],
+      [CUT_OFF, 'svc_4', key.slice(0, 12), key.slice(0, 13), key.slice(0, -1)],
+      [MISTYPED, mistyped, ...(lowerCase === key ? [] : [lowerCase])],
+      [UNKNOWN, other],
+    ] as const) {
+      for (const wrong of keys) assertInvalid(await get({ authorization: `Bearer ${wrong}` }), detail);
     }
+  });
+
+  it('a key without the word Bearer counts as none, and the answer says what is missing', async () => {
+    assertProblem(await get({ authorization: key }), 'missing_api_key', {
+      detail: 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".',
+      headers: { 'www-authenticate': 'Bearer realm="catalog"', ...REFUSED },
+    });
   });
 
   it('every path of the API requires a key, whatever the method', async () => {
@@ -152,7 +168,7 @@ describe('authentication', () => {
     ]) {
       for (const method of path === '/api/v1/stats' ? METHODS : ['GET', 'POST', 'OPTIONS']) {
         assertMissing(await send(service.url, path, { method }));
-        assertInvalid(await send(service.url, path, { method, headers: { 'x-api-key': other } }), UNUSABLE);
+        assertInvalid(await send(service.url, path, { method, headers: { 'x-api-key': other } }), UNKNOWN);
       }
     }
   });

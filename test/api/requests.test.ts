@@ -56,7 +56,11 @@ describe('requests', () => {
         for (const method of ['GET', 'POST', 'OPTIONS', 'PROPFIND']) {
           const reply = await service.get(path, { method });
           assertProblem(reply, 'not_found', {
-            detail: 'This path does not exist. The contract at /openapi.yaml lists all paths.',
+            detail: `This path does not exist. ${
+              ['/api/v1/stats/', '/api/v1/titles/a/'].includes(path)
+                ? 'Remove the slash at its end.'
+                : 'The contract at /openapi.yaml lists all paths.'
+            }`,
             headers: { vary: 'Authorization, X-API-Key', allow: undefined },
           });
           assert.match(String(reply.headers.ratelimit), /^"minute";r=\d+;t=\d+, "day";r=\d+;t=\d+$/);

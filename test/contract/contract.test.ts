@@ -12,7 +12,7 @@ import { startService, type TestService } from '../support/service.js';
 import { compareDeployment, type Settings } from './compare-deployment.js';
 import { runContract, type Result } from './contract-run.js';
 import { deviations } from './document/conformance.js';
-import { child, codesOf, document, operationResponses, problemsOf, type Node } from './document/document.js';
+import { child, codesOf, document, operationResponses, problemExamplesOf, type Node } from './document/document.js';
 import { driftsOf, harmlessOf } from './drifts.js';
 import { planExchanges } from './exchanges.js';
 import { startWorld, type World } from './world.js';
@@ -114,8 +114,8 @@ describe('the contract', () => {
       ),
     );
     const shown = responses
-      .flatMap(({ response }) => [...problemsOf(response)])
-      .map(([code, { detail }]) => withoutSpecifics(code, detail));
+      .flatMap(({ response }) => problemExamplesOf(response))
+      .map(({ code, detail }) => withoutSpecifics(String(code), detail));
     assert.deepEqual(
       shown.filter((detail) => !given.has(detail)),
       [],

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ERROR_CODES, type ErrorCode } from '../../src/errors.js';
+import { ERROR_CODES, problemType, type ErrorCode } from '../../src/errors.js';
+import { QUOTA_EXCEEDED } from '../../src/http/response/rate-limit-fields.js';
 import { errorsOf } from './document/conformance.js';
 import {
   child,
@@ -10,7 +11,7 @@ import {
   exampleSites,
   nodesWithin,
   operationResponses,
-  problemsOf,
+  problemExamplesOf,
   resolve,
   schemasWithin,
   type Node,
@@ -161,12 +162,14 @@ describe('openapi.yaml', () => {
     const codes = new Set<string>();
     for (const { operationId, status, response } of operationResponses()) {
       const place = `${operationId} ${status}`;
-      const problems = problemsOf(response);
-      assert.equal(problems.size > 0, Number(status) >= 400, place);
-      for (const [code, example] of problems) {
+      const problems = problemExamplesOf(response);
+      assert.equal(problems.length > 0, Number(status) >= 400, place);
+      for (const example of problems) {
+        const code = String(example.code);
         const shown = { code: example.code, status: example.status, title: example.title };
         assert.deepEqual(shown, { code, ...ERROR_CODES[code as ErrorCode] }, place);
         assert.equal(String(example.status), status);
+        assert.equal(example.type, code === 'rate_limit_exceeded' ? QUOTA_EXCEEDED : problemType(code as ErrorCode));
         assert.ok(String(response.description).includes(`\`${code}\``), `${place} does not describe ${code}`);
         codes.add(code);
       }
@@ -182,6 +185,12 @@ describe('openapi.yaml', () => {
         .map(([code, { status, title }]) => `${code} ${status} ${title}`)
         .toSorted(),
     );
+  });
+
+  it('the schema of known codes lists those of the service, and no property has it, so that codes can be added', () => {
+    const schema = child(child(child(document, 'components'), 'schemas'), 'KnownErrorCode');
+    assert.deepEqual((schema.enum as string[]).toSorted(), Object.keys(ERROR_CODES).toSorted());
+    assert.ok(!JSON.stringify(document).includes('#/components/schemas/KnownErrorCode'));
   });
 
   it('the versions are listed once each, the newest first, which is that of the document', () => {

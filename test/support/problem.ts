@@ -26,7 +26,7 @@ export function assertProblem(reply: Reply, code: ErrorCode, expected: ExpectedP
   const { status, title } = LISTED.get(code) ?? assert.fail(`the contract does not list ${code}`);
   assert.equal(reply.status, status, reply.text);
   const { detail, request_id: requestId, ...rest } = reply.json as Record<string, unknown>;
-  assert.deepEqual(rest, { type: expected.type ?? 'about:blank', title, status, code, ...expected.members });
+  assert.deepEqual(rest, { type: expected.type ?? `/docs#error-${code}`, title, status, code, ...expected.members });
   assert.ok(typeof detail === 'string' && detail.length > 0, reply.text);
   if (typeof expected.detail === 'string') assert.equal(detail, expected.detail);
   else if (expected.detail !== undefined) assert.match(detail, expected.detail);

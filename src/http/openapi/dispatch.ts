@@ -50,8 +50,11 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       postRoutingHandler: ({ operation }: Partial<Context>, { state }: RequestContext) => {
         if (operation) state.operation = operations[operation.operationId as OperationId];
       },
-      notFound: () => {
-        throw new Problem('not_found', 'This path does not exist. The contract at /openapi.yaml lists all paths.');
+      notFound: ({ request: { path } }: Context) => {
+        const shorter = { method: 'GET', path: path.replace(/\/$/, ''), headers: {} };
+        const fits = backend.router.matchOperation(shorter) !== undefined;
+        const advice = fits ? 'Remove the slash at its end.' : 'The contract at /openapi.yaml lists all paths.';
+        throw new Problem('not_found', `This path does not exist. ${advice}`);
       },
       // No operation changes anything. HEAD comes with GET (RFC 9110, section 9.3.2).
       methodNotAllowed: () => {

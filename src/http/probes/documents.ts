@@ -8,6 +8,8 @@ export interface DocumentParts {
   readonly documents: Readonly<Record<string, string>>;
   /** The origin under which people reach the service; undefined where PUBLIC_URL is not set. */
   readonly publicUrl: string | undefined;
+  /** An email address as a `mailto:` URI, or a URL, where people reach the operator; undefined for none. */
+  readonly operatorContact: string | undefined;
   /** The URI for reports of security problems; undefined for none. */
   readonly securityContact: string | undefined;
 }
@@ -17,7 +19,8 @@ const SECURITY_TEXT_DAYS = 30;
 
 /** Adds the documents that describe the service to programs. */
 export function addDocuments(router: Router<RequestState>, parts: DocumentParts): void {
-  for (const [path, text] of Object.entries(parts.documents)) {
+  for (const [path, file] of Object.entries(parts.documents)) {
+    const text = asDeployed(file, parts);
     const mediaType = path.endsWith('.json') ? 'application/json' : 'application/yaml';
     // Compressed once a day for each coding.
     const document = madeDaily((now) => new Representation(withRecentExamples(text, now), mediaType));
@@ -36,4 +39,21 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
     ctx.set({ 'Cache-Control': 'no-cache', 'Content-Type': 'text/plain; charset=utf-8' });
     ctx.body = `Contact: ${securityContact}\nExpires: ${expires.toISOString()}\n${canonical}`;
   });
+}
+
+/**
+ * An OpenAPI document with the address of this deployment in place of the relative ones, which many tools cannot use, and
+ * with the operator's contact after the version. It works alike on YAML and on indented JSON, which is also YAML.
+ */
+function asDeployed(text: string, { publicUrl, operatorContact }: DocumentParts): string {
+  const addressed =
+    publicUrl === undefined
+      ? text
+      : text.replace(/(?<=^[ -]+"?url"?: )"?(\/\w*)"?(?=,?$)/gm, (_, path: string) =>
+          JSON.stringify(publicUrl + (path === '/' ? '' : path)),
+        );
+  if (operatorContact === undefined) return addressed;
+  const email = /^mailto:([^?]+)/.exec(operatorContact)?.[1];
+  const contact = JSON.stringify(email === undefined ? { url: operatorContact } : { email });
+  return addressed.replace(/^( +)("?)version\2: .+?(,?)$/m, `$&\n$1"contact": ${contact}$3`);
 }

@@ -1,6 +1,6 @@
 import type { Admit } from '../../admission/admission.js';
 import { Problem } from '../../errors.js';
-import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
+import { formOf, hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import type { LastUsed } from '../../keys/last-used.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { exhausted } from '../../limits/quotas.js';
@@ -21,6 +21,13 @@ export interface AuthenticationParts {
   /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
 }
+
+/** What is wrong with a text in place of a key. */
+const MALFORMED = {
+  mistyped: 'The API key is mistyped: its checksum does not match. Copy the whole key again.',
+  cut_off: 'The API key is incomplete. Copy the whole key again: it has 51 characters.',
+  other: 'This is not an API key of this service. Check that you copied the right text.',
+} as const;
 
 /** RFC 6750, section 2.1. The scheme is case-insensitive (RFC 9110, section 11.1). */
 const BEARER = /^bearer +(\S.*)$/i;
@@ -70,15 +77,14 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
     );
   }
   if (key === undefined) {
-    throw new Problem(
-      'missing_api_key',
-      'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".',
-      { headers: { 'WWW-Authenticate': CHALLENGE } },
-    );
+    const detail = authorizations[0]?.startsWith('svc_')
+      ? 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".'
+      : 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
+    throw new Problem('missing_api_key', detail, { headers: { 'WWW-Authenticate': CHALLENGE } });
   }
   const hash = hashApiKey(key);
   // Malformed text is not a guess at a key, so it is not counted.
-  if (hash === undefined) throw unknownApiKey();
+  if (hash === undefined) throw invalidApiKey(MALFORMED[formOf(key)]);
   return hash;
 }
 

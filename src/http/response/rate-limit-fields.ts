@@ -2,7 +2,7 @@ import { Problem } from '../../errors.js';
 import type { Quota, LimitState } from '../../limits/quotas.js';
 
 /** The problem type of draft-ietf-httpapi-ratelimit-headers-11, section 4.1 ("quota-exceeded"). */
-const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
+export const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
 
 /**
  * Writes the state of limits as the header fields of draft-ietf-httpapi-ratelimit-headers-11. The draft still

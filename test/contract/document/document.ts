@@ -89,10 +89,16 @@ export function operationResponses(): OperationResponse[] {
   );
 }
 
-/** The example of each problem that a response may be, by its code; none when it is no error. */
-export function problemsOf(response: Node): Map<string, Node> {
+/** The examples of the problems that a response may be; none when it is no error. */
+export function problemExamplesOf(response: Node): Node[] {
   const examples = child(child(child(response, 'content'), PROBLEM), 'examples');
-  return new Map(nodesOf(examples).map(([code, example]) => [code, child(example, 'value')]));
+  return nodesOf(examples).map(([, example]) => child(example, 'value'));
+}
+
+/** The first example of each problem that a response may be, by its code; none when it is no error. */
+export function problemsOf(response: Node): Map<string, Node> {
+  const examples = problemExamplesOf(response).map((example): [string, Node] => [String(example.code), example]);
+  return new Map(examples.toReversed());
 }
 
 /** The values of `code` that a response's problem documents may have; none when it is no error. */

@@ -28,6 +28,17 @@ function withoutTimes(contract: string): string {
   return contract.replace(/\b\d{10}\.\d{6}\b/g, '(seconds)').replace(/\d{4}-\d\d-\d\d(?=T)/g, '(date)');
 }
 
+/** A document as a deployment with PUBLIC_URL and OPERATOR_CONTACT serves it. */
+function deployed(document: unknown): unknown {
+  const { info, servers, externalDocs, ...others } = document as Readonly<Record<string, object>>;
+  return {
+    ...others,
+    info: { ...info, contact: { email: 'ops@catalog.example' } },
+    servers: (servers as object[]).map((server) => ({ ...server, url: 'https://catalog.example' })),
+    ...(externalDocs && { externalDocs: { ...externalDocs, url: 'https://catalog.example/docs' } }),
+  };
+}
+
 /** Returns the example of `since`, in milliseconds. */
 function exampleOfSince(contract: string): number {
   return Number(/example: (\d+\.\d+)/.exec(contract)?.[1]) * 1000;
@@ -69,7 +80,12 @@ describe('the documents of a server without pages', () => {
 
   before(async () => {
     service = await startService({
-      settings: { SITE: 'off', SECURITY_CONTACT: CONTACT, PUBLIC_URL: 'https://catalog.example' },
+      settings: {
+        SITE: 'off',
+        SECURITY_CONTACT: CONTACT,
+        OPERATOR_CONTACT: 'ops@catalog.example',
+        PUBLIC_URL: 'https://catalog.example',
+      },
     });
   });
 
@@ -78,12 +94,12 @@ describe('the documents of a server without pages', () => {
   const get = (path: string, headers: Record<string, string> = {}): Promise<Reply> =>
     send(service.url, path, { headers });
 
-  it('the OpenAPI documents have the content of the files', async () => {
+  it('the OpenAPI documents have the content of the files, the address of the deployment and its contact', async () => {
     const { text } = await get('/openapi.yaml');
-    assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
+    assert.deepEqual(load(text), deployed(load(withRecentExamples(CONTRACT, Date.now()))));
     assert.deepEqual((await get('/openapi.json')).json, load(text));
     const leakedKeys = readFileSync(new URL('generated/openapi-leaked-keys.json', ROOT), 'utf8');
-    assert.deepEqual((await get('/openapi-leaked-keys.json')).json, JSON.parse(leakedKeys));
+    assert.deepEqual((await get('/openapi-leaked-keys.json')).json, deployed(JSON.parse(leakedKeys)));
     for (const [path, type] of Object.entries(DOCUMENTS)) assertHeaders(await get(path), { 'content-type': type });
   });
 
@@ -116,10 +132,12 @@ describe('the documents of a server without pages', () => {
     assert.ok(days > 28 && days <= 30, expires);
   });
 
-  it('without PUBLIC_URL security.txt has no Canonical', async () => {
+  it('without PUBLIC_URL security.txt has no Canonical, and the contract has a relative address', async () => {
     const { databaseUrl } = service;
     const unnamed = await startService({ databaseUrl, settings: { SECURITY_CONTACT: CONTACT } });
     try {
+      const { text } = await send(unnamed.url, '/openapi.yaml');
+      assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
       assert.match((await send(unnamed.url, SECURITY)).text, /^Contact: .+\nExpires: .+\n$/);
     } finally {
       await unnamed.stop();

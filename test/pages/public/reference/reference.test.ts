@@ -5,7 +5,7 @@ import { DOMParser, type Document, type Element } from '@xmldom/xmldom';
 import { load } from 'js-yaml';
 import { h, type VNode } from 'preact';
 import { withRecentExamples } from '../../../../src/http/probes/recent-examples.js';
-import { ERROR_CODES } from '../../../../src/errors.js';
+import { ERROR_CODES, problemType, type ErrorCode } from '../../../../src/errors.js';
 import { renderParts } from '../../../../src/pages/parts/frame/page.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
 import { ROOT } from '../../../support/guides.js';
@@ -126,7 +126,10 @@ function assertComplete(page: ReferencePage): void {
     assert.equal(flags.includes('optional'), required !== true, `${name}: required or not`);
   }
   for (const [code, { status, title }] of Object.entries(ERROR_CODES)) {
-    assertSays(page.part(`error-${code}`), code, [code, String(status), title]);
+    // The type of a problem leads there.
+    const [path, id = ''] = problemType(code as ErrorCode).split('#');
+    assert.equal(path, '/docs');
+    assertSays(page.part(id), code, [code, String(status), title]);
   }
 }
 
