@@ -2,7 +2,13 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { withTimeout } from '../async/with-timeout.js';
-import { openConnection, type Connection, type DatabaseAddress } from './connection.js';
+import {
+  haveOwnSessions,
+  openConnection,
+  withoutSessions,
+  type Connection,
+  type DatabaseAddress,
+} from './connection.js';
 import { openDatabase, poolOf } from './database.js';
 import { INSUFFICIENT_PRIVILEGE, sentMessage, sqlState } from './errors.js';
 import { DatabaseNotWritable, Fence } from './fence.js';
@@ -101,7 +107,12 @@ async function requireUsable(options: Options, address: string): Promise<void> {
     const connection = await open();
     // The database may allow no further one.
     const other = await open().catch(() => undefined);
-    if (other !== undefined && !(await haveOwnSessions(connection, other))) throw withoutSessions();
+    if (other !== undefined && !(await haveOwnSessions(connection, other))) {
+      throw withoutSessions(
+        'DATABASE_URL',
+        'The service needs sessions of its own, for LISTEN, prepared statements and locks.',
+      );
+    }
     // The next connections may need their places.
     await withTimeout(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
   } catch (error) {
@@ -111,31 +122,6 @@ async function requireUsable(options: Options, address: string): Promise<void> {
   } finally {
     for (const connection of opened) connection.destroy();
   }
-}
-
-/**
- * Looks for a pooler that lends connections to sessions of the database by turns. It may lend the same one twice while
- * nobody else needs it, hence two connections that compete.
- */
-async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
-  const pidOf = async (connection: Connection): Promise<number | undefined> =>
-    (await connection.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
-  const [own, others] = [await pidOf(one), await pidOf(other)];
-  // One, one, other: poolers lend the session that came back last, or each in turn.
-  for (const connection of [one, one, other, one, one, other]) {
-    if ((await pidOf(connection)) !== (connection === one ? own : others)) return false;
-  }
-  return own !== others;
-}
-
-function withoutSessions(): OperatorError {
-  return new OperatorError(
-    'DATABASE_URL points to a connection pooler that may run each transaction in a different database session. ' +
-      'The service needs sessions of its own, for LISTEN, prepared statements and locks.',
-    {
-      advice: 'Set the pooler to session mode (PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
-    },
-  );
 }
 
 function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {

@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
+import { OperatorError } from '../../errors.js';
 import { withTimeout } from '../async/with-timeout.js';
 import { getTypeParser } from './column-types.js';
 import { DatabaseTimeout, keepMessage, sqlState, toConnectionError } from './errors.js';
@@ -190,4 +191,29 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     connection.destroy();
     throw toConnectionError(error);
   }
+}
+
+/**
+ * Looks for a pooler that lends connections to sessions of the database by turns. It may lend the same one twice while
+ * nobody else needs it, hence two connections that compete.
+ */
+export async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
+  const pidOf = async (connection: Connection): Promise<number | undefined> =>
+    (await connection.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+  const [own, others] = [await pidOf(one), await pidOf(other)];
+  // One, one, other: poolers lend the session that came back last, or each in turn.
+  for (const connection of [one, one, other, one, one, other]) {
+    if ((await pidOf(connection)) !== (connection === one ? own : others)) return false;
+  }
+  return own !== others;
+}
+
+/** @returns the error of a pooler @param name - the setting that points to it @param needs - why, as a sentence */
+export function withoutSessions(name: string, needs: string): OperatorError {
+  return new OperatorError(
+    `${name} points to a connection pooler that may run each transaction in a different database session. ${needs}`,
+    {
+      advice: 'Set the pooler to session mode (PgBouncer: pool_mode = session), or connect to PostgreSQL directly.',
+    },
+  );
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
+import { MirrorStore } from '../../../src/client/mirror/store.js';
 import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/postgres/connect.js';
 import { eventually } from '../../support/eventually.js';
 import { startPooler } from '../../support/proxies/pgbouncer.js';
@@ -78,12 +79,16 @@ describe('the connection to a database behind PgBouncer', () => {
     program = findProgram(PGBOUNCER) ?? skipWithout(PGBOUNCER.title, this);
   });
 
+  const openMirror = (databaseUrl: string): Promise<MirrorStore> =>
+    MirrorStore.open({ databaseUrl, schema: 'catalog_mirror' }, true, new AbortController().signal);
+
   it('PgBouncer in session mode is accepted without settings of startup parameters, and the server bounds statements', async () => {
     const pooler = await startPooler(program, world.url, 'session', 5);
     const connected = await connect(pooler.url, 1_000);
     try {
       const { rows } = await connected.db.raw<{ rows: unknown[] }>('show statement_timeout');
       assert.deepEqual(rows, [{ statement_timeout: '1s' }]);
+      (await openMirror(pooler.url)).close();
     } finally {
       await connected.close();
       await pooler.stop();
@@ -98,7 +103,9 @@ describe('the connection to a database behind PgBouncer', () => {
     ] as const) {
       const pooler = await startPooler(program, world.url, mode, poolSize);
       try {
-        await assert.rejects(connect(pooler.url, 1_000), { name: 'OperatorError', advice: /session mode/ });
+        const refusal = { name: 'OperatorError', advice: /session mode/ };
+        await assert.rejects(connect(pooler.url, 1_000), refusal);
+        await assert.rejects(openMirror(pooler.url), refusal);
       } finally {
         await pooler.stop();
       }
