@@ -3,10 +3,20 @@ import { OperatorError, UsageError } from '../errors.js';
 import { isObject, parseJson } from '../platform/text/json.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
+import { readText } from './read-text.js';
 import { parseRetryAfter, TemporaryFailure } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
 const MAX_FOREIGN_TEXT = 500;
+
+/** The largest answer that is read, decoded, in bytes: twice a page of 200 of the longest titles, all of it escaped. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+/** The largest problem that is read, in bytes. Of a larger one, the status alone is known. */
+const MAX_PROBLEM_BYTES = 64 * 1024;
+
+/** The most entries of a page, with room: the contract has 200. */
+const MAX_ENTRIES = 1_000;
 
 /** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
@@ -124,9 +134,10 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
         // A redirect that leads to another host would drop the key.
         redirect: 'manual',
       });
-      const body = parseJson(await response.text());
-      if (response.status !== 200) throw failureOf(response, body, since);
-      return { headers: response.headers, body };
+      if (response.status !== 200) throw await failureOf(response, since);
+      const text = await readText(response, MAX_ANSWER_BYTES);
+      if (text === undefined) throw new TemporaryFailure(`The response is larger than ${MAX_ANSWER_BYTES} bytes.`);
+      return { headers: response.headers, body: parseJson(text) };
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof OperatorError) throw error;
@@ -146,16 +157,17 @@ export function unreachable(what: string, error: unknown): TemporaryFailure {
 /**
  * Judges a response other than 200.
  *
- * @param body - the parsed body, if it is JSON
  * @param since - the position that was sent, if one was
  * @returns TemporaryFailure, or another error when a retry cannot help
  */
-export function failureOf(response: Response, body: unknown, since?: number): OperatorError {
+export async function failureOf(response: Response, since?: number): Promise<OperatorError> {
   const { status } = response;
+  const body = parseJson((await readText(response, MAX_PROBLEM_BYTES)) ?? '');
   const problem = isProblem(body) ? body : undefined;
   // The service's sentence becomes a clause of ours.
-  const detail = problem && printable(problem.detail, MAX_FOREIGN_TEXT).replace(/\.$/, '');
-  const shown = problem ? `${status} ${problem.code}: ${detail ?? ''}` : String(status);
+  const shown = problem
+    ? `${status} ${printable(`${problem.code}: ${problem.detail}`, MAX_FOREIGN_TEXT).replace(/\.$/, '')}`
+    : String(status);
   if (status >= 500 || TEMPORARY.has(status)) {
     const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), Date.now());
     return new TemporaryFailure(`The service responded with ${shown}.`, { retryAfterMs });
@@ -219,6 +231,7 @@ function isPage(body: unknown): body is ChangesPage {
     typeof next === 'number' &&
     next >= 0 &&
     next < NO_POSITION &&
+    body.data.length <= MAX_ENTRIES &&
     body.data.every(isObject)
   );
 }

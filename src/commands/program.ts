@@ -48,7 +48,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
   } catch (error) {
     // Commander has already written the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_MISUSE;
-    stderr.write(`catalog: ${asStarted(await textOf(error), command)}\n`);
+    stderr.write(`catalog: ${asStarted(printableLines(await textOf(error)), command)}\n`);
     return error instanceof UsageError ? EXIT_MISUSE : EXIT_FAILED;
   }
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { gzipSync } from 'node:zlib';
 import { OperatorError, withAdvice } from '../../src/errors.js';
 import { createClient, parseBaseUrl, type ChangesPage } from '../../src/client/client.js';
 import { follow, type FollowOptions } from '../../src/client/follow.js';
@@ -110,6 +111,15 @@ describe('a follower', () => {
       // Of a service that was restored, while its clock is behind the position.
       [problem(400, 'invalid_since'), /^The service refused the request \(400 invalid_since: Some detail\)\.$/],
       [problem(500, 'internal_error'), /^The service responded with 500 internal_error: Some detail\.$/],
+      [problem(500, 'a\u001b[2J\nb'), /^The service responded with 500 a\uFFFD\[2J\uFFFDb: Some detail\.$/],
+      // Larger than what the contract allows, as sent or once it is decoded.
+      [{ endless: true, body: JSON.stringify(PAGE).padEnd(1e6) }, /^The response is larger than 8388608 bytes\.$/],
+      [{ endless: true, status: 502, body: ' '.repeat(1e6) }, /^The service responded with 502\.$/],
+      [
+        { body: gzipSync(Buffer.alloc(9e6, ' ')), headers: { 'Content-Encoding': 'gzip' } },
+        /^The response is larger than 8388608 bytes\.$/,
+      ],
+      [{ body: { ...PAGE, data: Array(1_001).fill(ENTRY) } }, /^The response is not a page of changes\.$/],
     ] as const satisfies readonly (readonly [Scripted, RegExp])[]) {
       const script = [failing, failing, failing, failing, { body: PAGE }];
       const isLate = 'silent' in failing || 'stalls' in failing;

@@ -1,17 +1,20 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 
 /** The response to one request. */
 export interface Scripted {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON unless it is text. */
+  /** Sent as JSON unless it is text or bytes. */
   readonly body?: unknown;
   /** Cuts the connection in the middle of the body, or before anything is sent. */
   readonly cut?: 'body' | 'before';
   /** Stops in the middle of the body, and keeps the connection. */
   readonly stalls?: boolean;
+  /** Sends the body again and again. */
+  readonly endless?: boolean;
   /** Never responds. */
   readonly silent?: boolean;
 }
@@ -52,7 +55,7 @@ export async function startScripted(script: readonly Scripted[]): Promise<Script
 }
 
 function give(
-  { status = 200, headers = {}, body, cut, stalls, silent }: Scripted,
+  { status = 200, headers = {}, body, cut, stalls, endless, silent }: Scripted,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
@@ -61,13 +64,17 @@ function give(
     request.socket.destroy();
     return;
   }
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   response.writeHead(status, {
     'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(text),
+    ...(endless ? {} : { 'Content-Length': Buffer.byteLength(text) }),
     ...headers,
   });
-  if (stalls) {
+  if (endless) {
+    pipeline(function* () {
+      for (;;) yield text;
+    }, response).catch(() => undefined);
+  } else if (stalls) {
     response.write(text.slice(0, 10));
   } else if (cut === 'body') {
     response.write(text.slice(0, 10), () => request.socket.destroy());

@@ -13,7 +13,6 @@ import { OperatorError } from '../../errors.js';
 import { authorize, failureOf, unreachable } from '../client.js';
 import { parseRetryAfter, Retries, retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { parseJson } from '../../platform/text/json.js';
 
 export interface CopySourceOptions {
   /** The followed service, as parseBaseUrl() returns it. */
@@ -167,7 +166,7 @@ export class CopySource {
     if (status === 404) {
       return new FileMissing(`${url} is not available.`, { advice: 'If a newer copy was just published, try again.' });
     }
-    if (this.#isOwn) return failureOf(response, parseJson(await response.text()));
+    if (this.#isOwn) return failureOf(response);
     const message = `Cannot download ${url}: the server responded with ${status}.`;
     return status >= 500 || status === 429
       ? new TemporaryFailure(message, { retryAfterMs: parseRetryAfter(headers.get('Retry-After'), Date.now()) })

@@ -3,6 +3,7 @@ import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
 import { CopyUnusable, fileOf, type Manifest } from '../../copies/manifest.js';
 import { sqlState } from '../../platform/postgres/errors.js';
+import { printable } from '../../platform/text/plain-text.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource } from './copy-source.js';
@@ -76,7 +77,9 @@ export async function stageCopy(
     const { message, code } = error as NodeJS.ErrnoException;
     if (code?.startsWith('Z_')) throw damaged(name, message);
     if (INVALID_DATA.test(sqlState(error))) {
-      throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${message}.`, { cause: error });
+      throw new CopyUnusable(`The file ${name} of the published copy is not valid: ${printable(message)}.`, {
+        cause: error,
+      });
     }
     throw session.toOwnError(error);
   }

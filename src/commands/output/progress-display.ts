@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream';
 import type { Progress } from '../../platform/process/progress.js';
 import { formatCount } from '../../platform/text/count.js';
+import { printable } from '../../platform/text/plain-text.js';
 
 export interface ProgressDisplayOptions {
   /** What the rows are. */
@@ -24,11 +25,11 @@ export class ProgressDisplay {
     this.#options = { ...options, isEnabled: options.isEnabled && stderr.isTTY === true };
   }
 
-  /** Writes a line, above the progress if it is shown. */
+  /** Writes a line, above the progress if it is shown. Whatever part of it is foreign stays on that line. */
   printLine(line: string): void {
     const progress = this.#shown;
     this.#show('');
-    this.#stderr.write(`${line}\n`);
+    this.#stderr.write(`${printable(line)}\n`);
     this.#show(progress);
   }
 
