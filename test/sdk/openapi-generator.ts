@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { prepareDemo } from '../../src/commands/server/demo.js';
 import { startService } from '../support/service.js';
+import { child, document, type Node } from '../contract/document/document.js';
 import { ROOT } from './project.js';
 
 // Makes clients with OpenAPI Generator and looks for errors in what came out, as far as the machine has the languages.
@@ -12,10 +13,18 @@ import { ROOT } from './project.js';
 /** A program that finds errors in files of a language: its arguments come before the files. */
 type Checker = readonly [program: string, ...args: string[]];
 
-const LANGUAGES: Readonly<Record<string, { readonly extension: string; readonly checker?: Checker }>> = {
+interface Language {
+  readonly extension: string;
+  readonly checker?: Checker;
+  /** Whether the checker takes one file at a time. */
+  readonly oneByOne?: boolean;
+}
+
+// Without Go: this version of the generator makes no models for it.
+const LANGUAGES: Readonly<Record<string, Language>> = {
   python: { extension: '.py', checker: ['python3', '-m', 'py_compile'] },
-  php: { extension: '.php', checker: ['sh', '-c', 'for file; do php -l "$file" >/dev/null || exit 1; done', 'sh'] },
-  go: { extension: '.go', checker: ['gofmt', '-e'] },
+  php: { extension: '.php', checker: ['php', '-l'], oneByOne: true },
+  ruby: { extension: '.rb', checker: ['ruby', '-c'], oneByOne: true },
   // Without the libraries that the client uses: its syntax alone.
   java: { extension: '.java', checker: ['javac', '-proc:none', '-XDshould-stop.ifNoError=PARSE', '-d', '.'] },
   'csharp-netcore': { extension: '.cs' },
@@ -50,6 +59,18 @@ function run([program, ...args]: Checker, cwd: string, env = process.env): Promi
   });
 }
 
+/** The schemas that a client has a type of its own for: objects, and the enumerations with a name. */
+const MODELS = Object.entries(child(child(document, 'components'), 'schemas') as Readonly<Record<string, Node>>)
+  .filter(([, schema]) => schema.type === 'object' || schema.allOf !== undefined || schema.enum !== undefined)
+  .map(([name]) => name);
+
+/** @returns the schemas that no file of a client is named after; undefined for none */
+function lacking(files: readonly string[]): string | undefined {
+  const names = files.map((file) => file.toLowerCase().replaceAll('_', ''));
+  const missing = MODELS.filter((name) => !names.some((each) => each.includes(name.toLowerCase())));
+  return missing.length === 0 ? undefined : `no models: ${missing.join(', ')}`;
+}
+
 const isThere = async (program: string): Promise<boolean> =>
   (await run(['sh', '-c', `command -v ${program}`], '.')) === undefined;
 
@@ -59,13 +80,21 @@ function report(what: string, fault: string | undefined): void {
 }
 
 async function check(folder: string, jar: string): Promise<void> {
-  for (const [language, { extension, checker }] of Object.entries(LANGUAGES)) {
+  for (const [language, { extension, checker, oneByOne = false }] of Object.entries(LANGUAGES)) {
     const output = join(folder, language);
     const options = ['-i', join(ROOT, 'openapi.yaml'), '-g', language, '-o', output];
     report(`${language}: generated`, await run(['java', '-jar', jar, 'generate', ...options], folder));
     const files = (await readdir(output, { recursive: true })).filter((file) => file.endsWith(extension));
+    report(`${language}: a model for each schema`, lacking(files));
     if (checker && (await isThere(checker[0]))) {
-      report(`${language}: ${files.length} files`, await run([...checker, ...files], output));
+      const faults: (string | undefined)[] = [];
+      for (const some of oneByOne ? files.map((file) => [file]) : [files]) {
+        faults.push(await run([...checker, ...some], output));
+      }
+      report(
+        `${language}: ${files.length} files`,
+        faults.find((fault) => fault !== undefined),
+      );
     } else {
       console.log(`skip ${language}: nothing here checks its ${files.length} files`);
     }
