@@ -1,13 +1,21 @@
+import type { Knex } from 'knex';
+import { readBounds } from '../catalog/feed.js';
 import type { PublishedFolder } from '../copies/published.js';
 import { operations } from '../api/index.js';
 import { RequestMetrics } from '../http/telemetry/record-requests.js';
 import { poolOf } from '../platform/postgres/database.js';
 import { Metrics } from '../platform/telemetry/metrics.js';
 import { readBuild, type Build } from '../platform/process/package-root.js';
+import { fromSeconds } from '../platform/time/micros.js';
 import type { Databases } from './parts/databases.js';
 import type { NoticeCounts } from './parts/notices.js';
 import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
+
+/** The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. */
+const LAG = `
+  select case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
+              else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8 end as lag`;
 
 /**
  * Creates the metrics of the service. Requests are counted when they end. All other numbers are read at each scrape.
@@ -19,9 +27,9 @@ export async function createMetrics({ packageRoot, droppedLines }: ServiceOption
   const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
   addState(metrics, await readBuild(packageRoot), droppedLines, parts);
   addAdmission(metrics, parts);
-  addPools(metrics, parts.databases.pools);
+  addDatabases(metrics, parts.databases);
   if (parts.notices) addNotices(metrics, parts.notices);
-  if (parts.copies !== undefined) addCopies(metrics, parts.copies);
+  if (parts.copies !== undefined) addCopies(metrics, parts.copies, parts.databases.db);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
@@ -115,7 +123,7 @@ function addNotices(metrics: Metrics, counts: NoticeCounts): void {
   });
 }
 
-function addCopies(metrics: Metrics, copies: PublishedFolder): void {
+function addCopies(metrics: Metrics, copies: PublishedFolder, db: Knex): void {
   metrics.readGauge({
     name: 'catalog_newest_copy_timestamp_seconds',
     help: 'When the newest published copy was made, in Unix time; 0 without one.',
@@ -124,9 +132,29 @@ function addCopies(metrics: Metrics, copies: PublishedFolder): void {
       return published === undefined ? 0 : Date.parse(published.newest.created_at) / 1_000;
     },
   });
+  metrics.readGauge({
+    name: 'catalog_newest_copy_refused',
+    help: 'Whether the feed refuses the position of the newest published copy, as after a restart: 1 or 0.',
+    read: () =>
+      Promise.all([copies.read(), readBounds(db)]).then(
+        ([copy, { feedStart }]) => (copy === undefined ? [] : Number(fromSeconds(copy.newest.position) < feedStart)),
+        () => [],
+      ),
+  });
 }
 
-function addPools(metrics: Metrics, pools: Databases['pools']): void {
+function addDatabases(metrics: Metrics, { pools, fence }: Databases): void {
+  metrics.readGauge({
+    name: 'catalog_database_timeline',
+    help: 'The timeline of the database. It grows when a standby is promoted.',
+    read: () => fence.newest?.number ?? [],
+  });
+  metrics.readGauge({
+    name: 'catalog_replica_lag_seconds',
+    help: 'How old the last change is that the replica has replayed; 0 if it has replayed all that the primary has.',
+    read: async () =>
+      (await pools.replica?.raw<{ rows: [{ lag: number }] }>(LAG).catch(() => undefined))?.rows[0].lag ?? [],
+  });
   metrics.readGauge({
     name: 'catalog_database_connections',
     help: 'Connections of a pool, used or idle.',

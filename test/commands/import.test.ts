@@ -201,6 +201,18 @@ describe('catalog import', () => {
     }
   });
 
+  it('writes nothing once more rows are rejected than --max-rejected allows', async () => {
+    const file = 'svc_id,name\n!,a\np1,b\n?,c\np1,d\n';
+    const flags = ['-', '--format', 'csv', '--kind', 'people', '--max-rejected'];
+    const refused = await run([...flags, '2'], file);
+    assert.deepEqual([refused.code, refused.stdout], [1, '']);
+    assert.match(refused.stderr, /^catalog: line 5: svc_id repeats .* Nothing was written \(--max-rejected 2\)\.\n$/);
+    assert.deepEqual(await world.db('people').limit(1), []);
+    const accepted = await run([...flags, '3'], file);
+    assert.deepEqual([accepted.code, accepted.stdout.includes('1 created')], [0, true]);
+    await world.db('people').delete();
+  });
+
   it('reports invalid arguments as misuse', async () => {
     for (const [args, message] of [
       [[], /required option '--kind <kind>' not specified/],
@@ -212,6 +224,7 @@ describe('catalog import', () => {
       [[...FLAGS, '--value', 'media_type:Movie'], /Use COLUMN:THEIRS=OURS/],
       [[...FLAGS, ...VALUES, ...VALUES], /media_type:Movie is mapped twice/],
       [[...FLAGS, '--column', 'nope=x'], /^catalog: --column: titles have no column "nope"/],
+      [[...FLAGS, '--max-rejected', '0'], /--max-rejected/],
       [[...FLAGS, '--skip-unmapped'], /^catalog: --skip-unmapped requires --value/],
     ] as const) {
       await assertRefused([inFolder('titles.csv'), ...args], message, 2);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { restartFeed } from '../../src/catalog/restart.js';
 import { formatManifest } from '../../src/copies/manifest.js';
 import { signInOperator } from '../support/http/operator.js';
 import type { Visitor } from '../support/http/visitor.js';
@@ -26,12 +27,13 @@ describe('the age of the newest published copy', () => {
     operator = await signInOperator(service);
   });
 
-  async function shown(): Promise<readonly [metric: number, page: string]> {
+  async function shown(): Promise<readonly [metric: number, page: string, refused: string | undefined]> {
     const { text } = await send(metricsUrl, '/metrics');
     const page = (await operator.get('/')).text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
     return [
       Number(/^catalog_newest_copy_timestamp_seconds (\S+)$/m.exec(text)?.[1]),
       / Newest copy (.+?) Feed start /.exec(page)?.[1] ?? page,
+      /^catalog_newest_copy_refused (\S+)$/m.exec(text)?.[1],
     ];
   }
 
@@ -41,7 +43,7 @@ describe('the age of the newest published copy', () => {
   }
 
   it('the metric and the status page show when the newest copy was made, and that it is too old or damaged', async () => {
-    assert.deepEqual(await shown(), [0, 'None in COPIES_DIR yet']);
+    assert.deepEqual(await shown(), [0, 'None in COPIES_DIR yet', undefined]);
     const recent = Date.now() - 2 * DAY_MS;
     await publish(recent);
     const [metric, page] = await shown();
@@ -53,6 +55,15 @@ describe('the age of the newest published copy', () => {
     assert.equal(oldMetric, old / 1_000);
     assert.match(oldPage, /^(?:2 weeks|16 days) ago\b.*Too old$/);
     await writeFile(join(folder, 'manifest.json'), '{');
-    assert.deepEqual(await shown(), [0, 'Unreadable']);
+    assert.deepEqual(await shown(), [0, 'Unreadable', undefined]);
+  });
+
+  it('the metric and the status page show that the feed refuses the newest copy after a restart', async () => {
+    await publish(Date.now());
+    assert.equal((await shown())[2], '0');
+    await restartFeed(world.db);
+    const [, page, refused] = await shown();
+    assert.equal(refused, '1');
+    assert.match(page, /Refused by the feed: publish another$/);
   });
 });

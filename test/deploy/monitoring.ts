@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { load } from 'js-yaml';
 import { ROOT } from '../support/guides.js';
 
-export const RULES = new URL('.deploy/prometheus/alerts.yaml', ROOT);
-export const CASES = new URL('.deploy/prometheus/alerts.test.yaml', ROOT);
+/** The rules of the service and those of mirrors. */
+export const RULES = ['alerts.yaml', 'mirror-alerts.yaml'].map((name) => new URL(`.deploy/prometheus/${name}`, ROOT));
+export const CASES = RULES.map(({ href }) => new URL(href.replace('.yaml', '.test.yaml')));
 const DASHBOARD = new URL('.deploy/grafana/dashboard.json', ROOT);
 
 /** An alerting rule of Prometheus, as far as tests look at it. */
@@ -13,10 +14,10 @@ export interface Alert {
   readonly annotations: { readonly runbook_url: string };
 }
 
-/** Returns the alerts in the order of their file. */
+/** Returns the alerts in the order of their files. */
 export async function readAlerts(): Promise<readonly Alert[]> {
-  const { groups } = load(await readFile(RULES, 'utf8')) as { groups: { rules: Alert[] }[] };
-  return groups.flatMap(({ rules }) => rules);
+  const files = await Promise.all(RULES.map((file) => readFile(file, 'utf8')));
+  return files.flatMap((text) => (load(text) as { groups: { rules: Alert[] }[] }).groups.flatMap(({ rules }) => rules));
 }
 
 /** Returns the queries of all panels of the dashboard, as Grafana sends them, with values for its variables. */

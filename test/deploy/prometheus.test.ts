@@ -15,21 +15,25 @@ import { CASES, readAlerts, readDashboardQueries, RULES } from './monitoring.js'
 const run = promisify(execFile);
 
 describe('the alerts and the dashboard', () => {
-  it('every alert links to a section of the runbook on the operator pages', async () => {
+  it('every alert links to a section of the runbook on the operator pages, or of the guide for mirrors', async () => {
     assert.ok(operatorPages().includes('/guides/runbook'));
     const alerts = await readAlerts();
     assert.ok(alerts.length > 8);
-    const headings = (await readGuide('runbook')).matchAll(/^## (.+)$/gm);
-    const sections = [...headings].map(([, heading = '']) => heading.toLowerCase().replace(/[^a-z0-9 -]/g, ''));
+    const guides = new Map([
+      ['/guides/runbook', await readGuide('runbook')],
+      ['/docs/guides/mirroring', await readGuide('mirroring')],
+    ]);
     for (const { alert, annotations } of alerts) {
       const { pathname, hash } = new URL(annotations.runbook_url);
-      assert.equal(pathname, '/guides/runbook', alert);
+      const headings = (guides.get(pathname) ?? assert.fail(alert)).matchAll(/^## (.+)$/gm);
+      const sections = [...headings].map(([, heading = '']) => heading.toLowerCase().replace(/[^a-z0-9 -]/g, ''));
       assert.ok(sections.includes(hash.slice(1).replaceAll('-', ' ')), alert);
     }
   });
 
   it('every alert has a case in which it fires and one in which it stays silent', async () => {
-    const { tests } = load(await readFile(CASES, 'utf8')) as { tests: { name: string }[] };
+    const files = await Promise.all(CASES.map((file) => readFile(file, 'utf8')));
+    const tests = files.flatMap((text) => (load(text) as { tests: { name: string }[] }).tests);
     for (const { alert } of await readAlerts()) {
       for (const outcome of ['fires', 'stays silent']) {
         assert.ok(
@@ -48,8 +52,8 @@ describe('the alerts and the dashboard', () => {
     });
 
     it('the alerts are valid, fire in their cases, and stay silent in the others', async () => {
-      await run(promtool, ['check', 'rules', fileURLToPath(RULES)]);
-      await run(promtool, ['test', 'rules', fileURLToPath(CASES)]);
+      await run(promtool, ['check', 'rules', ...RULES.map((file) => fileURLToPath(file))]);
+      await run(promtool, ['test', 'rules', ...CASES.map((file) => fileURLToPath(file))]);
     });
 
     it('every query of the dashboard is valid PromQL', async () => {

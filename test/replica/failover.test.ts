@@ -7,7 +7,10 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import type { Dependency } from '../../src/platform/telemetry/health.js';
 import { openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
+import { scrape } from '../support/http/exposition.js';
+import { signInOperator } from '../support/http/operator.js';
 import { assertReadiness } from '../support/http/readiness.js';
+import type { Visitor } from '../support/http/visitor.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import type { Outcome } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
@@ -31,6 +34,7 @@ describe('a standby of the primary', () => {
   let alone: TestService;
   /** Share a Redis. */
   let servers: TestService[];
+  let operator: Visitor;
   let kept: string;
   /** Revoked before and after the promotion. */
   let early: string;
@@ -51,7 +55,10 @@ describe('a standby of the primary', () => {
     world.defer(() => agent.destroy());
     const options = { databaseUrl: network.url, trustedProxies: 1 };
     alone = await world.startService({ ...options, settings: { REDIS_URL: '' } });
-    servers = [await world.startService(options), await world.startService(options)];
+    const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
+    servers = [await world.startService({ ...options, settings }), await world.startService(options)];
+    operator = await signInOperator(servers[0] ?? assert.fail());
+    assert.doesNotMatch((await operator.get('/')).text, /A standby was promoted/);
     for (const key of [kept, early, revoked, other])
       for (const { url } of [alone, ...servers]) assert.deepEqual(await ask(url, key, MANY), [200]);
     // The standby still has it as active.
@@ -160,7 +167,13 @@ describe('a standby of the primary', () => {
       const [status = 0] = await ask(servers[i]?.url ?? '', key);
       assert.ok([401, 503].includes(status), `${status}`);
     }
-    for (const server of servers) await assertBack(server, revoked);
+    for (const server of servers) {
+      await assertBack(server, revoked);
+      assert.match(server.logged.join(), /"timeline":2,"msg":"a standby was promoted: restart the feed/);
+    }
+    const [server = assert.fail()] = servers;
+    assert.equal((await scrape(`${server.operatorUrl}/metrics`)).series.get('catalog_database_timeline'), 2);
+    assert.match((await operator.get('/')).text, /A standby was promoted/);
   });
 
   it('a command on the old primary fails, and reports that its change is lost', async () => {

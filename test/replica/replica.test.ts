@@ -5,6 +5,7 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { openDatabase } from '../../src/platform/postgres/database.js';
 import { readFromReplica } from '../../src/platform/postgres/replica.js';
 import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../src/platform/time/micros.js';
+import { scrape } from '../support/http/exposition.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
@@ -28,7 +29,7 @@ describe('reading from a replica', () => {
     await insertTitle('before');
     replica = await startReplica(world.postgres);
     // Its bounds on the replica are a part of that on a request.
-    const settings = { DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '15000' };
+    const settings = { METRICS_ADDRESS: '127.0.0.1:0', DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '15000' };
     server = await world.startService({ settings });
   });
 
@@ -70,9 +71,12 @@ describe('reading from a replica', () => {
     assert.equal(await titles(), 1);
     assert.equal((await get('/titles/unreplayed')).status, 200);
     assert.equal((await get('/titles/nowhere')).status, 404);
+    const lag = async () => (await scrape(`${server.operatorUrl}/metrics`)).series.get('catalog_replica_lag_seconds');
+    await eventually('the replica is behind', async () => ((await lag()) ?? 0) > 0);
 
     await replica.resumeReplay();
     await replica.caughtUp();
+    await eventually('the replica is not behind', async () => (await lag()) === 0);
     assert.deepEqual(await followed(hourAgo), ['before', 'unreplayed']);
     assert.equal(await titles(), 2);
   });

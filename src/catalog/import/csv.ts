@@ -188,6 +188,8 @@ export class CsvReader implements RowReader {
   }
 
   #readHeader(fields: readonly string[]): void {
+    // Excel's separator and PowerShell's type.
+    if (this.#isCsv && this.#line === 1 && /^(?:sep=|#TYPE )/i.test(fields[0] ?? '')) return;
     const found = fields.map((field) => {
       const name = decodeUtf8(field);
       if (name === undefined) throw new OperatorError(`The header is ${NOT_UTF8}: ${quoteBytes(field)}`);

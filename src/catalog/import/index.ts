@@ -21,8 +21,8 @@ export type Format = 'csv' | 'tsv' | 'ndjson';
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
   readonly format: Format;
-  /** Stop at the first rejected row, with nothing written. */
-  readonly strict?: boolean | undefined;
+  /** Stop once more rows are rejected, with nothing written. */
+  readonly maxRejected?: number | undefined;
   /** Called for each rejected row, when it is found. */
   readonly onRejected?: OnRejected;
   readonly onProgress?: OnProgress;
@@ -48,14 +48,16 @@ const PIECE = 64 * 1024;
  * Memory stays flat at any size.
  *
  * @param source - the bytes, which may be gzip; destroyed in the end
- * @throws OperatorError for unusable options, headers and sources, for a rejected row if `strict` is set, and when the
+ * @throws OperatorError for unusable options, headers and sources, for too many rejected rows, and when the
  *   signal is aborted, with what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
-  const { kind, format, strict, signal, onRejected } = options;
+  const { kind, format, maxRejected = Infinity, signal, onRejected } = options;
+  const option = maxRejected === 0 ? '--strict' : `--max-rejected ${maxRejected}`;
   const columns = mapColumns(kind, options);
-  const rows = new Rows(columns, (line, reason, found) => {
-    if (strict) throw new OperatorError(`line ${line}: ${reason}: ${found}. Nothing was written (--strict).`);
+  const rows: Rows = new Rows(columns, (line, reason, found) => {
+    if (rows.rejected > maxRejected)
+      throw new OperatorError(`line ${line}: ${reason}: ${found}. Nothing was written (${option}).`);
     onRejected?.(line, reason, found);
   });
   let merged: Merged = { created: 0, updated: 0, unchanged: 0 };

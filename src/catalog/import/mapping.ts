@@ -16,7 +16,7 @@ export interface MappingOptions {
 export interface MappedColumn extends Column {
   /** Its name in the file. */
   readonly theirs: string;
-  /** Whether the file must have it. */
+  /** Whether the file must have it. Where it lacks a column, each cell is empty, which may be mapped. */
   readonly isNeeded: boolean;
   /** Of a column with a fixed set of values: each accepted cell, and the value that PostgreSQL gets. */
   readonly accepted: ReadonlyMap<string, string> | undefined;
@@ -64,7 +64,7 @@ export function mapColumns(kind: Kind, { columns, values, skipUnmapped }: Mappin
     return {
       ...column,
       theirs: columns?.get(name) ?? name,
-      isNeeded: column.default === undefined || columns?.has(name) === true || mapped !== undefined,
+      isNeeded: columns?.has(name) === true || (mapped === undefined ? column.default === undefined : !mapped.has('')),
       accepted: FIXED_VALUES[type] && acceptedCells(column, FIXED_VALUES[type], mapped),
       skipsOthers: skipUnmapped === true && mapped !== undefined,
     };
@@ -117,8 +117,10 @@ export function missingColumns(missing: readonly MappedColumn[], found: readonly
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
   const wanted = missing.map(({ name, theirs }) => (theirs === name ? name : `${quote(theirs)}, given for ${name}`));
   const options = missing.map(({ name }) => `--column ${name}=THEIRS`).join(' ');
+  const fill =
+    missing.some(({ type }) => type === 'media_type') && 'fill a missing column with --value media_type:=OURS';
   return new OperatorError(`The file has no column ${wanted.join(' or ')}. Its columns: ${list}.`, {
-    advice: `Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}.`,
+    advice: `Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}${fill ? `, or ${fill}` : ''}.`,
   });
 }
 

@@ -43,6 +43,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
       const { feedStart, clock } = result;
       const lines = [
         `The feed start is now ${toSeconds(feedStart)} (${toRfc3339(feedStart)}). Mirrors with an earlier position are refused and need a fresh copy.`,
+        'The feed refuses published copies made before, too. Publish one now: catalog export --publish FOLDER',
       ];
       if (feedStart - clock > NOTABLY_AHEAD) {
         const seconds = (feedStart - clock) / MICROS_PER_SECOND;

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
 import { OperatorError, UsageError } from '../../errors.js';
-import { kindOption } from '../arguments.js';
+import { kindOption, positiveInteger } from '../arguments.js';
 import { formatCount } from '../../platform/text/count.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from '../output/progress-display.js';
@@ -18,6 +18,7 @@ interface ImportFlags extends JsonFlag {
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
   readonly strict?: boolean;
+  readonly maxRejected?: number;
   readonly verbose?: boolean;
 }
 
@@ -41,7 +42,8 @@ In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and 
 and a backslash, as in PostgreSQL.
 
 Rows with new ids are created, and existing rows that differ are updated. If an optional column is absent or its cell is
-empty, an existing row keeps its value, and a new title gets false. White space around ids, media types and booleans is
+empty, an existing row keeps its value, and a new title gets false. --value media_type:=movie makes every title of a
+file without media_type a movie. Whole numbers in NDJSON are read as their text. White space around ids, media types and booleans is
 dropped; titles and names are kept unchanged.
 
 The whole file is read before anything is written. Rejected rows are left out and reported on standard error, grouped
@@ -74,6 +76,7 @@ export const registerImport: RegisterCommand = (program, context) => {
     .option('--skip-unmapped', 'skip rows whose value in a --value column is neither mapped nor one of ours')
     .option('--verbose', 'report every rejected row, instead of the first ones of each reason')
     .option('--strict', 'stop at the first rejected row and write nothing')
+    .option('--max-rejected <n>', 'stop and write nothing once more than N rows are rejected', positiveInteger)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
 };
 
@@ -93,7 +96,7 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
           columns: flags.column,
           values: flags.value,
           skipUnmapped: flags.skipUnmapped,
-          strict: flags.strict,
+          maxRejected: flags.strict ? 0 : flags.maxRejected,
           onRejected: (line, reason, found) => {
             rejections.add(line, reason, found);
             if (flags.verbose) display.printLine(`line ${line}: ${reason}: ${found}`);

@@ -31,7 +31,7 @@ export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> 
       await importCatalogue(db, createReadStream(`${packageRoot}/db/demo/${kind}.csv`), {
         kind,
         format: 'csv',
-        strict: true,
+        maxRejected: 0,
       });
     }
   }

@@ -8,6 +8,11 @@ import { redactUrl } from './redact-url.js';
 /** The label of a request that reached no operation, and of one that got no answer. */
 const NONE = 'none';
 
+/** The label of a probe. Probes are not requests of clients, and a server that drains or has no database fails them. */
+const PROBE = 'probe';
+
+const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
 /** Upper bounds of durations, in seconds, up to the bound on a request. */
 const DURATION_BUCKETS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1] as const;
 
@@ -46,7 +51,7 @@ export class RequestMetrics {
       help: 'Requests that are being answered.',
       read: () => this.#inFlight,
     });
-    for (const operation of [...operationIds, NONE]) {
+    for (const operation of [...operationIds, NONE, PROBE]) {
       this.#duration.zero({ operation });
       for (const status of STATUSES_FROM_THE_START) this.#total.inc({ operation, status }, 0);
     }
@@ -57,7 +62,7 @@ export class RequestMetrics {
   }
 
   /**
-   * @param operation - its id; undefined when the request was refused before routing, or is none of the contract's
+   * @param operation - its id, or `probe`; undefined when the request was refused before routing, or is none of them
    * @param status - undefined when the client left before the answer
    */
   end(method: string | undefined, operation: string | undefined, status: number | undefined, seconds: number): void {
@@ -95,7 +100,7 @@ export function recordRequests({ log, metrics, usage }: RecordParts): Middleware
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
-      metrics.end(req.method, operation?.id, status, milliseconds / 1000);
+      metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation?.id, status, milliseconds / 1000);
       if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
       const level = levelOf(status);
       const isFound = operation !== undefined && (status === 200 || status === 304);

@@ -4,6 +4,7 @@ import type { EndChange } from '../../admission/invalidate-callers.js';
 import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
 import type { Build } from '../../platform/process/package-root.js';
+import type { Fence } from '../../platform/postgres/fence.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { StaticFiles } from '../parts/context.js';
 import type { Guide } from '../parts/guides/guide-pages.js';
@@ -20,6 +21,7 @@ export interface OperatorParts {
   readonly beginChange: () => EndChange;
   /** Which components are up. */
   readonly health: Health;
+  readonly fence: Fence;
   readonly build: Build;
   readonly nodeVersion: string;
   /** The addresses whose keys failed. */

@@ -56,6 +56,8 @@ export class DatabaseSuperseded extends DatabaseUnavailable {
 export class Fence {
   #newest: Timeline | undefined;
   readonly #listeners: (() => void)[] = [];
+  /** When a newer timeline was found, after the first one, in milliseconds since 1970. */
+  promotedAt: number | undefined;
 
   /** Undefined until the first connection. A new object for each new timeline. */
   get newest(): Timeline | undefined {
@@ -115,6 +117,7 @@ export class Fence {
   }
 
   #raise(timeline: Timeline): void {
+    if (this.#newest !== undefined) this.promotedAt = Date.now();
     this.#newest = timeline;
     for (const listener of this.#listeners) listener();
   }

@@ -11,6 +11,8 @@ import type { ServiceOptions } from '../options.js';
 /** The interval of database checks, in milliseconds. They report a loss even without probes. */
 const CHECK_INTERVAL_MS = 2_000;
 
+const PROMOTED = 'a standby was promoted: restart the feed (catalog feed restart) unless replication was synchronous';
+
 /** The primary, and the replica if there is one. */
 export interface Databases extends ConnectedDatabase {
   /** Reads from the replica while it answers. */
@@ -23,7 +25,7 @@ export interface Databases extends ConnectedDatabase {
 
 /** Opens the databases, and begins to check the primary. */
 export async function openDatabases(options: ServiceOptions, health: Health, opened: CloseStack): Promise<Databases> {
-  const { config, packageRoot, migrate, onDatabaseLost, prepare } = options;
+  const { config, log, packageRoot, migrate, onDatabaseLost, prepare } = options;
   const { databaseMs, replicaMs } = timeBounds(config);
   const primary = await connectDatabase({
     databaseUrl: config.databaseUrl,
@@ -39,6 +41,7 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
   opened.add(primary, (it) => it.close());
   await prepare?.(primary);
   const { db, fence } = primary;
+  fence.onRaised(() => log.warn({ timeline: fence.newest?.number }, PROMOTED));
   const check = databaseCheck(db, health, databaseMs);
   opened.add(recurring(check, CHECK_INTERVAL_MS), (it) => it.stop());
   if (config.databaseReadUrl === undefined) return { ...primary, read: readFrom(db), pools: { primary: db }, check };

@@ -82,6 +82,7 @@ function openOperatorPages(
       beginChange: admission.beginChange,
       failedAddresses,
       health,
+      fence: databases.fence,
       url,
       publicUrl,
     });

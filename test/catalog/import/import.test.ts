@@ -28,6 +28,8 @@ const STORED = [
 const mapping = (entries: Record<string, Record<string, string>>): NonNullable<ImportOptions['values']> =>
   new Map(Object.entries(entries).map(([column, values]) => [column, new Map(Object.entries(values))]));
 
+const columns = (entries: Record<string, string>) => ({ columns: new Map(Object.entries(entries)) });
+
 const BAD_ID = 'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -';
 const BAD_TYPE =
   'media_type must be movie or series; map other values with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
@@ -181,7 +183,6 @@ describe('an import', () => {
   });
 
   it('refuses invalid mappings and headers', async () => {
-    const columns = (entries: Record<string, string>) => ({ columns: new Map(Object.entries(entries)) });
     for (const [file, options, message] of [
       [
         TITLES,
@@ -216,7 +217,7 @@ describe('an import', () => {
       [
         'id,title\n',
         {},
-        'The file has no column svc_id or media_type. Its columns: "id", "title". Choose them with --column svc_id=THEIRS --column media_type=THEIRS.',
+        'The file has no column svc_id or media_type. Its columns: "id", "title". Choose them with --column svc_id=THEIRS --column media_type=THEIRS, or fill a missing column with --value media_type:=OURS.',
       ],
       ['svc_id;media_type;title\n', {}, /^The header is separated by semicolons\. Save the file with commas/],
       ['svc_id\tmedia_type\n', {}, 'The header is separated by tabs. Add --format tsv.'],
@@ -229,6 +230,30 @@ describe('an import', () => {
     ] as const) {
       await assertRefused(file, options, message);
     }
+  });
+
+  it('fills a column that the file lacks with one value, and skips what spreadsheets write before the header', async () => {
+    for (const [before, quoted] of [
+      ['sep=,\r\n', 'm1'],
+      ['#TYPE System.Data.DataRow\r\n', '"m2"'],
+      ['', 'm3'],
+    ] as const) {
+      const file = `${before}movieId,title,genres\r\n${quoted},Toy Story,Comedy\r\n`;
+      const options = { ...columns({ svc_id: 'movieId' }), values: mapping({ media_type: { '': 'movie' } }) };
+      assert.deepEqual(await catalogue.import(file, options), {
+        result: counts({ rows: 1, created: 1 }),
+        rejected: [],
+      });
+    }
+    const ndjson = '{"movieId":4,"title":"Heat"}\n';
+    const options = { ...columns({ svc_id: 'movieId' }), values: mapping({ media_type: { '': 'movie' } }) };
+    await catalogue.import(ndjson, { ...options, format: 'ndjson' });
+    assert.deepEqual(
+      (await catalogue.titles()).map(({ svc_id, media_type }) => `${svc_id} ${media_type}`),
+      ['m1 movie', 'm2 movie', 'm3 movie', '4 movie'],
+    );
+    const { rejected } = await catalogue.import('movieId,title,media_type\n5,X,film\n', options);
+    assert.deepEqual(rejected, [`line 2: ${BAD_TYPE}: "film"`]);
   });
 
   it('rejects every row that the database would refuse, with its line, and imports the others', async () => {
@@ -339,7 +364,7 @@ describe('an import', () => {
 
   it('with --strict, accepts rows that are skipped', async () => {
     const { result } = await catalogue.import('svc_id,media_type,title\na,movie,x\nb,Other,x\n', {
-      strict: true,
+      maxRejected: 0,
       values: mapping({ media_type: { Movie: 'movie' } }),
       skipUnmapped: true,
     });

@@ -23,6 +23,7 @@ describe('sign-in to the operator pages', () => {
     assert.equal(code, 0);
     const [, path = assert.fail(stdout)] =
       /^ {2}http:\/\/127\.0\.0\.1:9464(\/sign-in\/[0-9a-f]{64})$/m.exec(stdout) ?? [];
+    assert.match(stdout, /If your server has\nanother METRICS_ADDRESS, change/);
     const browser = visitor();
     for (let opened = 0; opened < 2; opened += 1) {
       const page = await browser.get(path);

@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { toRfc3339 } from '../../../platform/time/micros.js';
+import { fromSeconds, toRfc3339, type Micros } from '../../../platform/time/micros.js';
 import { Badge, Facts, Notice } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
@@ -16,20 +16,27 @@ import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
 const OLD_COPY_AFTER_MS = 15 * 86_400_000;
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
-export function addStatus(router: PageRouter, { config, db, health, build, nodeVersion }: OperatorParts): void {
+export function addStatus(router: PageRouter, parts: OperatorParts): void {
+  const { config, db, health, build, nodeVersion, fence } = parts;
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
   router.get('/', async (ctx) => {
     const facts = await readDatabaseFacts(db);
     const components = await readComponents(facts !== undefined);
-    const newestCopy = copies && (await showNewestCopy(copies));
     const { feedStart = 0n, newest = 0n } = facts?.feed ?? {};
+    const newestCopy = copies && (await showNewestCopy(copies, feedStart));
     operatorPage(
       ctx,
       { title: 'Status', tab: 'status' },
       <>
         <Summary components={components} facts={facts} />
+        {fence.promotedAt !== undefined && feedStart < BigInt(fence.promotedAt) * 1000n && (
+          <Notice tone="danger">
+            A standby was promoted <RelativeTime at={new Date(fence.promotedAt).toISOString()} />. Unless replication
+            was synchronous, <a href="/guides/backup-and-restore#restart-the-feed">restart the feed</a>.
+          </Notice>
+        )}
         <Components components={components} />
         <section>
           <h2 id="traffic">Last 24 hours</h2>
@@ -138,13 +145,15 @@ function Components({ components }: { readonly components: readonly Component[] 
 }
 
 /** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */
-async function showNewestCopy(copies: PublishedFolder): Promise<ComponentChildren> {
+async function showNewestCopy(copies: PublishedFolder, feedStart: Micros): Promise<ComponentChildren> {
   try {
     const published = await copies.read();
     if (published === undefined) return 'None in COPIES_DIR yet';
     const { created_at: createdAt } = published.newest;
     const isOld = Date.now() - Date.parse(createdAt) > OLD_COPY_AFTER_MS;
-    return [<BothTimes at={createdAt} />, ' ', isOld && <Badge tone="danger">Too old</Badge>];
+    const isRefused = fromSeconds(published.newest.position) < feedStart;
+    const fault = isRefused ? 'Refused by the feed: publish another' : isOld && 'Too old';
+    return [<BothTimes at={createdAt} />, ' ', fault && <Badge tone="danger">{fault}</Badge>];
   } catch {
     return <Badge tone="danger">Unreadable</Badge>;
   }
