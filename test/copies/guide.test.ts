@@ -14,7 +14,7 @@ import { sampleManifest } from './sample-manifest.js';
 
 const run = promisify(execFile);
 
-const [OPENSSL, JQ] = ['openssl', 'jq'].map((name): SystemProgram => ({
+const [OPENSSL, PYTHON] = ['openssl', 'python3'].map((name): SystemProgram => ({
   title: name,
   programs: [name],
   debianPackages: [name],
@@ -46,7 +46,7 @@ describe('the guide to publishing copies', () => {
     await inFolder(blocks('sh', 'openssl genpkey').join(''));
     const signed = signManifest(sampleManifest(), parseSigningKey(await read('copies.key')));
     requireSignature(signed, parsePublicKey(await read('copies.pub')));
-    if (findProgram(JQ) === undefined) skipWithout('jq', this);
+    if (findProgram(PYTHON) === undefined) skipWithout('python3', this);
     await writeFile(join(folder, MANIFEST_NAME), formatManifest(signed));
     const check = blocks('sh', 'openssl pkeyutl').join('');
     assert.match((await inFolder(check)).stdout, /Verified Successfully/);

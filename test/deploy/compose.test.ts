@@ -25,6 +25,8 @@ interface Service {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly restart: string;
   readonly read_only?: boolean;
+  readonly mem_limit?: string;
+  readonly logging?: { readonly options: Readonly<Record<string, string>> };
   readonly security_opt?: readonly string[];
   readonly stop_grace_period?: string;
 }
@@ -47,7 +49,7 @@ describe('the Compose file', () => {
     own = services.filter(([, { image }]) => image.includes('CATALOG_IMAGE'));
     assert.deepEqual(
       own.map(([, { command }]) => command?.[0]),
-      ['serve', 'serve', 'migrate'],
+      ['serve', 'serve', 'migrate', 'export'],
     );
   });
 
@@ -61,8 +63,10 @@ describe('the Compose file', () => {
     assert.deepEqual(ajv.errors, null);
   });
 
-  it('every container has a read-only root and can gain no privileges', () => {
+  it('every container has a read-only root, can gain no privileges, and uses bounded memory and disk for its log', () => {
     for (const [name, service] of services) {
+      assert.match(service.mem_limit ?? '', /^\d+[mg]$/, name);
+      assert.deepEqual(service.logging?.options, { 'max-size': '20m', 'max-file': '5' }, name);
       assert.equal(service.read_only, true, name);
       assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name);
     }
@@ -120,15 +124,24 @@ describe('the Compose file', () => {
     const created = (await readdir(join(folder, 'secrets'))).map((name) => `./secrets/${name}`);
     const secrets = Object.values(compose.secrets).map(({ file }) => file);
     assert.deepEqual(created.sort(), secrets.sort());
-    const { databaseUrl = '', redisUrl = '' } = readConfig({
-      DATABASE_URL_FILE: join(folder, 'secrets/database_url'),
-      REDIS_URL_FILE: join(folder, 'secrets/redis_url'),
+    const [server, owner] = ['database_url', 'owner_database_url'].map((name) => {
+      const { databaseUrl = '', redisUrl = '' } = readConfig({
+        DATABASE_URL_FILE: join(folder, 'secrets', name),
+        REDIS_URL_FILE: join(folder, 'secrets/redis_url'),
+      });
+      assert.ok(compose.services[new URL(databaseUrl).hostname] && compose.services[new URL(redisUrl).hostname]);
+      return new URL(databaseUrl);
     });
-    assert.ok(compose.services[new URL(databaseUrl).hostname] && compose.services[new URL(redisUrl).hostname]);
-    const [password, valkey] = await Promise.all(
-      ['postgres_password', 'valkey.conf'].map((name) => readFile(join(folder, 'secrets', name), 'utf8')),
+    const { redisUrl = '' } = readConfig({ REDIS_URL_FILE: join(folder, 'secrets/redis_url') });
+    const [password, valkey, roles = ''] = await Promise.all(
+      ['postgres_password', 'valkey.conf', 'roles.sql'].map((name) => readFile(join(folder, 'secrets', name), 'utf8')),
     );
-    assert.equal(new URL(databaseUrl).password, password);
+    assert.deepEqual([owner?.username, owner?.password], ['catalog', password]);
+    const role = `create role ${server?.username} login password '${server?.password}' in role catalog_server;`;
+    assert.equal(roles, `create role catalog_server; ${role}`);
+    for (const [, { command, secrets: used = [] }] of own) {
+      assert.equal(used.includes('owner_database_url'), command?.[0] !== 'serve');
+    }
     assert.equal(valkey, `requirepass ${new URL(redisUrl).password}\n`);
   });
 

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { load, loadAll } from 'js-yaml';
 import type { Deployment } from 'kubernetes-types/apps/v1.js';
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js';
-import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { CronJob, Job } from 'kubernetes-types/batch/v1.js';
 import type { Container, ContainerPort, HTTPGetAction, PodSpec, Service } from 'kubernetes-types/core/v1.js';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
@@ -23,6 +23,7 @@ const run = promisify(execFile);
 
 const FOLDER = new URL('.deploy/kubernetes/', ROOT);
 const BASE = new URL('base/', FOLDER);
+const COPIES = new URL('components/copies/', FOLDER);
 const OVERLAY = new URL('overlays/production/', FOLDER);
 
 /** The connections that PostgreSQL leaves to others than superusers, by its default settings. */
@@ -105,8 +106,9 @@ describe('the Kubernetes manifests', () => {
   it('every manifest has the type that Kubernetes publishes for it', async () => {
     const types = fileURLToPath(new URL('node_modules/kubernetes-types/', ROOT));
     // The Prometheus Operator's kind is none of Kubernetes.
-    const known = manifests.filter(({ kind }) => kind !== 'ServiceMonitor');
-    assert.equal(known.length, 7);
+    const copies = await Promise.all(['cron-job.yaml', 'volume-claim.yaml'].map((file) => read(COPIES, file)));
+    const known = [...manifests.filter(({ kind }) => kind !== 'ServiceMonitor'), ...(copies as Manifest[])];
+    assert.equal(known.length, 9);
     const lines = known.map((manifest, i) => {
       const [group = '', version = ''] = manifest.apiVersion.replace(/^v1$/, 'core/v1').split('/');
       const type = `import('${types}${group.split('.')[0] ?? ''}/${version}').${manifest.kind}`;
@@ -229,5 +231,35 @@ describe('the Kubernetes manifests', () => {
       [];
     assert.match(image ?? '', /^registry\.example\.com\/catalog-lookup-service:COMMIT$/);
     assert.equal(envFrom?.[0]?.configMapRef?.name, settings.metadata.name);
+  });
+
+  it('the component of copies publishes with the image of the overlay, and the servers serve what it publishes', async function () {
+    const kubectl = findProgram(KUBECTL) ?? skipWithout('kubectl', this);
+    const folder = await temporaryFolder();
+    const from = (url: URL): string => relative(folder, fileURLToPath(url));
+    const overlay = (await read(OVERLAY, 'kustomization.yaml')) as Kustomization;
+    // JSON is YAML too.
+    await writeFile(
+      join(folder, 'kustomization.yaml'),
+      JSON.stringify({ ...overlay, resources: [from(BASE)], components: [from(COPIES)] }),
+    );
+    const { stdout } = await run(kubectl, ['kustomize', folder]);
+    const built = loadAll(stdout) as Manifest[];
+    const job = built.find(({ kind }) => kind === 'CronJob') as CronJob | undefined;
+    const deployment = built.find(({ kind }) => kind === 'Deployment') as Deployment | undefined;
+    const [published, served] = [job?.spec?.jobTemplate.spec?.template.spec, deployment?.spec?.template.spec].map(
+      (pod) => {
+        const [container = assert.fail()] = pod?.containers ?? [];
+        assert.match(container.image ?? '', /^registry\.example\.com\/catalog-lookup-service:COMMIT$/);
+        assert.equal(container.securityContext?.readOnlyRootFilesystem, true);
+        assertEnvironment((container.env ?? []).map(({ name }) => name));
+        const mount = container.volumeMounts?.find(({ name }) => name === 'copies');
+        const claim = pod?.volumes?.find(({ name }) => name === 'copies')?.persistentVolumeClaim?.claimName;
+        return { container, path: mount?.mountPath, claim };
+      },
+    );
+    assert.deepEqual([published?.path, published?.claim], [served?.path, served?.claim]);
+    assert.equal(published?.container.args?.at(-1), published?.path);
+    assert.equal(served?.container.env?.find(({ name }) => name === 'COPIES_DIR')?.value, served?.path);
   });
 });
