@@ -20,6 +20,8 @@ export interface CopyFile {
   readonly name: string;
   /** The size of the compressed file. */
   readonly bytes: number;
+  /** The size of what it decodes to. */
+  readonly decoded_bytes: number;
   readonly rows: number;
   /** The SHA-256 of the compressed file, in hexadecimal. */
   readonly sha256: string;
@@ -38,6 +40,8 @@ export interface Manifest {
   readonly base_url: string;
   /** The `since` to follow the feed from, in seconds with six decimals. */
   readonly position: number;
+  /** The copy has whatever was committed with a stamp up to this, in seconds with six decimals. Absent when unknown. */
+  readonly complete_until?: number;
   readonly files: readonly CopyFile[];
   /** An Ed25519 signature of all other members, in base64. */
   readonly signature?: string;
@@ -103,12 +107,15 @@ export function formatManifest(manifest: Manifest): string {
 /** Checks each member. They are independent of each other, but for the columns. */
 type Checks<Name extends string> = Readonly<Record<Name, (value: unknown, of: object) => boolean>>;
 
-const MEMBERS: Checks<'created_at' | 'base_url' | 'position' | 'signature'> = {
+/** Up to the year 2286. */
+const isPosition = (value: unknown): boolean => typeof value === 'number' && value > 0 && value < 1e10;
+
+const MEMBERS: Checks<'created_at' | 'base_url' | 'position' | 'complete_until' | 'signature'> = {
   created_at: (value) =>
     isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/.test(value) && !Number.isNaN(Date.parse(value)),
   base_url: (value) => isText(value) && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
-  // Up to the year 2286.
-  position: (value) => typeof value === 'number' && value > 0 && value < 1e10,
+  position: isPosition,
+  complete_until: (value) => value === undefined || isPosition(value),
   signature: (value) => value === undefined || isText(value),
 };
 
@@ -116,6 +123,7 @@ const FILE_MEMBERS: Checks<keyof CopyFile> = {
   kind: (value) => COPY_KINDS.some((known) => known === value),
   name: (value) => isText(value) && isCopyFileName(value),
   bytes: (value) => isCount(value) && value !== 0,
+  decoded_bytes: isCount,
   rows: isCount,
   sha256: (value) => isText(value) && /^[0-9a-f]{64}$/.test(value),
   columns: (value, file) =>

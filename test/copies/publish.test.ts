@@ -77,11 +77,13 @@ describe('catalog export --publish', () => {
   }
 
   async function rowsOf(manifest: Manifest, kind: CopyKind): Promise<unknown[]> {
-    const { name, bytes, rows, sha256 } = fileOf(manifest, kind);
+    const { name, bytes, decoded_bytes: decodedBytes, rows, sha256 } = fileOf(manifest, kind);
     const content = await readFile(join(folder, name));
     assert.equal(content.length, bytes);
     assert.equal(createHash('sha256').update(content).digest('hex'), sha256);
-    const lines = gunzipSync(content).toString().split('\n').slice(0, -1);
+    const decoded = gunzipSync(content);
+    assert.equal(decoded.length, decodedBytes);
+    const lines = decoded.toString().split('\n').slice(0, -1);
     assert.equal(lines.length, rows);
     return lines.map((line) => JSON.parse(line) as unknown);
   }

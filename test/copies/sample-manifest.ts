@@ -7,10 +7,12 @@ export function sampleManifest(): Manifest {
     created_at: '2026-11-23T22:50:00.000Z',
     base_url: 'https://catalog.example.com',
     position: 1_795_474_200.123_456,
+    complete_until: 1_795_474_140.000_001,
     files: COPY_KINDS.map((kind) => ({
       kind,
       name: `${kind}-1795474200123456.ndjson.gz`,
       bytes: 20,
+      decoded_bytes: 0,
       rows: 0,
       sha256: 'a'.repeat(64),
       columns: COPY_COLUMNS[kind],

@@ -28,11 +28,11 @@ export async function publishCopy(
   db: Knex,
   { folder, baseUrl, signingKey, signal }: PublishOptions,
 ): Promise<Manifest> {
-  const { position, files } = await withSnapshot(db, signal, async (snapshot) => {
+  const { position, completeUntil, files } = await withSnapshot(db, signal, async (snapshot) => {
     const position = await snapshot.position();
     const files: CopyFile[] = [];
     for (const kind of COPY_KINDS) files.push(await writeFile(snapshot, folder, kind, position));
-    return { position, files };
+    return { position, completeUntil: snapshot.completeUntil, files };
   });
   signal.throwIfAborted();
   const manifest: Manifest = {
@@ -40,6 +40,7 @@ export async function publishCopy(
     created_at: folder.nextTime(Date.now()).toISOString(),
     base_url: baseUrl,
     position: toSeconds(position),
+    ...(completeUntil === undefined ? {} : { complete_until: toSeconds(completeUntil) }),
     files,
   };
   const complete = signingKey === undefined ? manifest : signManifest(manifest, signingKey);
@@ -49,7 +50,13 @@ export async function publishCopy(
 
 async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind, position: Micros): Promise<CopyFile> {
   const hash = createHash('sha256');
-  let bytes = 0;
+  let [bytes, decodedBytes] = [0, 0];
+  async function* counted(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of pieces) {
+      decodedBytes += piece.length;
+      yield piece;
+    }
+  }
   async function* measured(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const piece of pieces) {
       hash.update(piece);
@@ -60,7 +67,7 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
   let writing: Promise<void> | undefined;
   const write = (pieces: AsyncIterable<Buffer>): Promise<void> => (writing = folder.write(kind, pieces));
   const rows = await snapshot
-    .copy(copyStatement(kind), (text) => pipeline(text, createGzip(), measured, write))
+    .copy(copyStatement(kind), (text) => pipeline(text, counted, createGzip(), measured, write))
     .catch(async (error: unknown) => {
       // A write that fails aborts the rows before it rejects. Its error is the reason.
       await writing;
@@ -69,7 +76,7 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
   const sha256 = hash.digest('hex');
   // The hash distinguishes copies of the same position: people and collections change without a stamp.
   const name = `${kind}-${position}-${sha256.slice(0, 16)}.ndjson.gz`;
-  return { kind, name, bytes, rows, sha256, columns: COPY_COLUMNS[kind] };
+  return { kind, name, bytes, decoded_bytes: decodedBytes, rows, sha256, columns: COPY_COLUMNS[kind] };
 }
 
 /** @returns a statement that writes the rows of a kind as a published copy has them */

@@ -4,7 +4,8 @@ import type { ClientBase } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { positionAfterCopy } from '../position.js';
 import { withSession } from '../session.js';
-import { fromRfc3339, systemClock, type Micros } from '../../platform/time/micros.js';
+import { asPosition } from '../since.js';
+import { fromRfc3339, MICROS_PER_SECOND, systemClock, type Micros } from '../../platform/time/micros.js';
 
 /** Consumes text in UTF-8. A copy fails when it rejects. */
 export type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
@@ -13,9 +14,14 @@ export type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
 export interface Snapshot {
   /** Streams the rows of a statement `copy … to stdout`. @returns the number of rows */
   copy(statement: string, write: WriteText): Promise<number>;
+  /** Whatever was committed with a stamp up to this is in the snapshot; undefined when unknown. */
+  readonly completeUntil: Micros | undefined;
   /** @returns the position from which a mirror that begins with titles of this snapshot follows the feed */
   position(): Promise<Micros>;
 }
+
+/** How much the clocks of a database and of the one that takes over from it may differ. */
+const CLOCK_DIFFERENCE: Micros = 60n * MICROS_PER_SECOND;
 
 /** Bound on the wait for a table that another program, such as a migration, has locked. */
 const LOCK_TIMEOUT = '60s';
@@ -36,6 +42,7 @@ export async function withSnapshot<T>(
     await session.query('begin isolation level repeatable read read only');
     await session.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
     const result = await work({
+      completeUntil: safeTime === undefined ? undefined : asPosition(safeTime - CLOCK_DIFFERENCE),
       async copy(statement, write) {
         const rows = session.query(copyTo(statement));
         await pipeline(rows, write, signal ? { signal } : {});

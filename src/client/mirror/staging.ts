@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { from as copyFrom } from 'pg-copy-streams';
-import { CopyUnusable, fileOf, type Manifest } from '../../copies/manifest.js';
+import { CopyUnusable, fileOf, type CopyFile, type Manifest } from '../../copies/manifest.js';
 import { sqlState } from '../../platform/postgres/errors.js';
 import { printable } from '../../platform/text/plain-text.js';
 import { OperatorError } from '../../errors.js';
@@ -22,6 +22,9 @@ export type RowCounts = Readonly<Record<(typeof FAULTS)[number] | 'newer', numbe
 /** SQLSTATEs of data that the table cannot hold: a row is malformed, incomplete, repeated or too long. */
 const INVALID_DATA = /^(?:2[23]|54000)/;
 
+/** The longest line of a copy that is read, in bytes: five times the longest title, all of it escaped. */
+const MAX_LINE_BYTES = 64 * 1024;
+
 /** Creates an empty staging table. */
 export async function createStaging({ session }: MirrorStore): Promise<void> {
   await session.query(
@@ -41,7 +44,8 @@ export async function stageCopy(
   retry: RetryOptions,
 ): Promise<void> {
   const { session } = store;
-  const { name, bytes: total, rows: expected } = fileOf(manifest, 'titles');
+  const file = fileOf(manifest, 'titles');
+  const { name, bytes: total, rows: expected } = file;
   const failed = new AbortController();
   const show = (phase: string, rows: number, bytes: number, total?: number): void =>
     retry.observe?.({ kind: 'progress', progress: { phase, rows, bytes, total } });
@@ -61,7 +65,7 @@ export async function stageCopy(
     const copy = copyFrom(`copy pg_temp.lines from stdin (format csv, quote e'\\x01', delimiter e'\\x02')`);
     // The download may wait for its host.
     const stored = session.query(copy).once('error', () => failed.abort());
-    await pipeline(compressed, createGunzip(), stored);
+    await pipeline(compressed, createGunzip(), (pieces) => requireBounds(file, pieces), stored);
     show('comparing', expected, total);
     const { rowCount } = await session.query(
       `insert into ${STAGING} select entry.* from pg_temp.lines, json_to_record(line) as entry(${ENTRY})`,
@@ -85,6 +89,29 @@ export async function stageCopy(
   }
 }
 
+/**
+ * Requires that the lines of a file are no more than the manifest says, and none longer than a title can be, before they
+ * are stored.
+ */
+async function* requireBounds(
+  { name, decoded_bytes: most, rows }: CopyFile,
+  pieces: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  let [bytes, lines, length] = [0, 0, 0];
+  for await (const piece of pieces) {
+    bytes += piece.length;
+    for (let start = 0, end = 0; end >= 0; start = end + 1) {
+      end = piece.indexOf('\n', start);
+      length += (end < 0 ? piece.length : end) - start;
+      if (length > MAX_LINE_BYTES) throw damaged(name, `it has a line of more than ${MAX_LINE_BYTES} bytes`);
+      if (end >= 0) [lines, length] = [lines + 1, 0];
+    }
+    if (bytes > most) throw damaged(name, `it decodes to more than ${most} bytes`);
+    if (lines > rows) throw damaged(name, `it has more than ${rows} lines`);
+    yield piece;
+  }
+}
+
 /** @returns the stamp at a position, as SQL */
 export function stampAt(seconds: number): string {
   if (seconds === Infinity) return "'infinity'";
@@ -94,7 +121,8 @@ export function stampAt(seconds: number): string {
 /**
  * Finds the rows that differ from the staged ones, in a transaction: a table of the session keeps them until its end.
  *
- * @param copied - the position of the staged rows, in seconds. Without it, every row that differs is a fault
+ * @param copied - the stamp up to which the staged rows are complete, in seconds. Without it, every row that differs is
+ *   a fault
  * @param reached - the furthest position of the mirror: its rows with stamps between `copied` and this are newer than
  *   the staged ones
  */

@@ -51,7 +51,7 @@ const EVERY_MS = 600_000;
 
 /**
  * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer
- * stamp. The mirror must have no other row with a stamp up to the position of the copy. It may be written meanwhile.
+ * stamp. The mirror must have no other row with a stamp up to which the copy is complete. It may be written meanwhile.
  *
  * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from
  *   later in the feed stays.
@@ -76,7 +76,9 @@ export async function verify(
               (select max(updated_at) from ${STAGING}) > ${stampAt(state.caughtUp)} as "isBehind"`,
     );
     if (counted[0]?.isBehind) throw new MirrorBehind();
-    const { newer, ...faults } = await findDifferences(store, manifest.position, state.reached);
+    // The mirror may have an entry from later than the position that the catalogue has lost since.
+    const completeUntil = Math.max(manifest.position, manifest.complete_until ?? 0);
+    const { newer, ...faults } = await findDifferences(store, completeUntil, state.reached);
     const differences = FAULTS.reduce((sum, fault) => sum + faults[fault], 0);
     const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
       `select svc_id as "svcId", difference as fault from pg_temp.differences

@@ -29,9 +29,11 @@ function withRow(change: (row: string, first: string) => string): Case[0] {
     const [first = '', second = '', ...rest] = gunzipSync(file).toString().trimEnd().split('\n');
     const changed = change(second, first);
     assert.notEqual(changed, second);
-    const bytes = gzipSync(`${[first, changed, ...rest].join('\n')}\n`);
+    const decoded = Buffer.from(`${[first, changed, ...rest].join('\n')}\n`);
+    const bytes = gzipSync(decoded);
     const sha256 = createHash('sha256').update(bytes).digest('hex');
-    return { ...withFile(manifest, { bytes: bytes.length, sha256 }), file: bytes };
+    const sizes = { bytes: bytes.length, decoded_bytes: decoded.length };
+    return { ...withFile(manifest, { ...sizes, sha256 }), file: bytes };
   };
 }
 
@@ -61,6 +63,18 @@ const CASES: Readonly<Record<string, Case>> = {
   'another number of rows': [
     (manifest) => withFile(manifest, { rows: 301 }),
     /has 300 rows, and the manifest says 301/,
+  ],
+  'more rows than it should have': [
+    (manifest) => withFile(manifest, { rows: 299 }),
+    /is damaged: it has more than 299 lines/,
+  ],
+  'more content than it should have': [
+    (manifest) => withFile(manifest, { decoded_bytes: 1_000 }),
+    /is damaged: it decodes to more than 1000 bytes/,
+  ],
+  'a row that is longer than a title can be': [
+    withRow((row) => row.replace('Title', 'Title'.repeat(20_000))),
+    /is damaged: it has a line of more than 65536 bytes/,
   ],
   'a manifest that is not valid': [
     (manifest) => withFile(manifest, { sha256: 'x' }),

@@ -8,6 +8,7 @@ import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/programs/free-port.js';
 import type { TestService } from '../../support/service.js';
+import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
 import type { CopyHost } from './publishing.js';
@@ -187,6 +188,22 @@ describe('catalog mirror verify', () => {
       .from('state')
       .update({ verified_copy: manifest.created_at, verified_at: manifest.created_at, differences: 226 });
     assert.match(await world.succeed('--verify'), /Compared with the copy of .*: equal\./);
+    await world.requireEqual();
+  });
+
+  it('entries that the catalogue has lost without a restart of its feed are faults, and a repair removes them', async () => {
+    const [before] = await service.db('titles').where({ svc_id: 'title-0002' }).pluck<string[]>('updated_at');
+    await pastTriggers(service.db, 'titles', async (transaction) => {
+      await transaction('titles').where('svc_id', 'like', 'later-%').orWhere({ svc_id: 'title-0002' }).delete();
+      await transaction('titles').where({ svc_id: 'title-0003' }).update({ title: 'Title 3', updated_at: before });
+    });
+    await host.publish(service);
+    assert.equal((await verify()).result.faults.extra, 1, 'as far as the copy is known to be complete');
+    await world.setClock(120_000_000n);
+    await host.publish(service);
+    const { result } = await verify('--repair');
+    assert.deepEqual([result.newer, { ...result.faults }], [0, { missing: 0, changed: 0, stamp: 1, extra: 6 }]);
+    await world.succeed('--verify');
     await world.requireEqual();
   });
 
