@@ -36,7 +36,7 @@ const HEADING_ALIASES: Readonly<Record<string, readonly string[]>> = {
   Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer'],
   'Following the changes': ['pagination', 'paging', 'cursor', 'polling', 'sync', 'webhook', 'webhooks'],
   Caching: ['cache', 'conditional request'],
-  Compression: ['gzip', 'brotli'],
+  'Compress pages': ['compression', 'gzip', 'brotli'],
   'Rate limits': ['limit', 'limits', 'quota', 'quotas', 'throttling'],
   Versions: ['changelog', 'release notes', 'versioning', 'deprecation', 'breaking changes'],
   'Rolling a key': ['rotate a key', 'rotate keys', 'rotation'],
