@@ -27,11 +27,13 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   // What is made once may outlast the deadline on a busy machine: grammars of samples, the index, and the reference.
   router.get(['/', '/docs', '/settings'], waitFor(prepareSamples));
   router.get(SEARCH_PATH, waitFor(search));
+  const bound = boundConcurrency(limits, parts.trustedProxies) as PageMiddleware;
+  router.get('/docs', bound);
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
   router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
-  router.use(boundConcurrency(limits, parts.trustedProxies) as PageMiddleware);
+  router.use(bound);
   addLandingPage(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);

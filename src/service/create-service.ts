@@ -1,3 +1,4 @@
+import { withLocalName } from '../http/connection/server.js';
 import { CloseStack } from '../platform/process/close-stack.js';
 import { openApplication } from './application.js';
 import { createMetrics } from './metrics.js';
@@ -38,7 +39,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
   let stopping: Promise<void> | undefined;
   let url = '';
   const isStopping = () => stopping !== undefined;
-  const publicUrl = () => options.config.publicUrl ?? url;
+  const publicUrl = () => options.config.publicUrl ?? withLocalName(url);
   const parts = await openParts(options, opened, { isStopping, publicUrl });
   const { metrics, requestMetrics } = await createMetrics(options, parts);
   const app = await openApplication(options, parts, requestMetrics);

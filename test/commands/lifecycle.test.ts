@@ -44,6 +44,24 @@ describe('the program on its embedded PostgreSQL', () => {
     return (await send(url, '/api/v1/me', { headers: { authorization: `Bearer ${apiKey}` } })).status;
   }
 
+  it('a server whose port is in use ends with an error and leaves only its data behind, without a key that nobody has seen', async () => {
+    const holder = createServer().listen(0, '127.0.0.1');
+    await once(holder, 'listening');
+    const { port } = holder.address() as AddressInfo;
+    const { code, stdout, stderr } = await runProgram(['serve', '--migrate', '--demo'], {
+      ...environment,
+      PORT: String(port),
+    });
+    holder.close();
+    assert.equal(code, 1);
+    assert.equal(
+      stderr,
+      `catalog: Cannot listen on HOST 127.0.0.1, PORT ${port}: the port is in use. Stop what uses it, or set PORT to another one.\n`,
+    );
+    assert.doesNotMatch(stdout, /listening/);
+    assert.deepEqual((await readdir(environment.DATA_DIR)).sort(), ['postgresql', 'server.log']);
+  });
+
   it('the first start fills a demo catalogue and prints a key with calls that succeed', async () => {
     const server = await startServer(environment, ['--migrate', '--demo']);
     const calls = await eventually('the welcome', () => {
@@ -54,7 +72,7 @@ describe('the program on its embedded PostgreSQL', () => {
     const data = await Promise.all(
       calls.map(async ([, authorization = '', url = '']) => {
         const { origin, pathname, search } = new URL(url);
-        assert.equal(origin, server.url);
+        assert.equal(origin, server.url.replace('127.0.0.1', 'localhost'));
         const { status, json } = await send(origin, pathname + search, { headers: { authorization } });
         assert.equal(status, 200);
         return (json as { data: unknown }).data;
@@ -85,8 +103,9 @@ describe('the program on its embedded PostgreSQL', () => {
     const server = await startServer(settings, ['--migrate', '--demo'], { detached: true });
     const link = await eventually('the welcome', () => /^ {2}(\S+)\/sign-in\/link\/(\S+)$/m.exec(server.output.stdout));
     assert.match(server.output.stdout, /make key/);
+    assert.match(server.output.stdout, /^ {2}curl -H "Authorization: Bearer \$KEY" 'http:.+\/stats'$/m);
     assert.doesNotMatch(server.output.stdout, KEY);
-    assert.equal(link[1], server.url);
+    assert.equal(link[1], server.url.replace('127.0.0.1', 'localhost'));
     const { status } = await new Visitor(server.url).post('/sign-in/link', { token: link[2] ?? '' });
     assert.equal(status, 303);
     assert.equal(await statusOf(server.url, key), 200);
@@ -133,21 +152,6 @@ describe('the program on its embedded PostgreSQL', () => {
       [code, stderr],
       [1, `catalog: The embedded PostgreSQL in ${environment.DATA_DIR} ended unexpectedly.\n`],
     );
-  });
-
-  it('a server whose port is in use ends with an error and leaves only its data behind', async () => {
-    const holder = createServer().listen(0, '127.0.0.1');
-    await once(holder, 'listening');
-    const { port } = holder.address() as AddressInfo;
-    const { code, stdout, stderr } = await runProgram(['serve'], { ...environment, PORT: String(port) });
-    holder.close();
-    assert.equal(code, 1);
-    assert.equal(
-      stderr,
-      `catalog: Cannot listen on HOST 127.0.0.1, PORT ${port}: the port is in use. Stop what uses it, or set PORT to another one.\n`,
-    );
-    assert.doesNotMatch(stdout, /listening/);
-    assert.deepEqual((await readdir(environment.DATA_DIR)).sort(), ['postgresql', 'server.log']);
   });
 });
 

@@ -48,7 +48,7 @@ describe('the guides', () => {
     const { service, key } = await startDemoService();
     try {
       const calls = [
-        ...(await readReadme()).matchAll(/```sh\ncurl (.*)http:\/\/127\.0\.0\.1:8080(\S+)\n```\n\n```json\n(.+)\n```/g),
+        ...(await readReadme()).matchAll(/```sh\ncurl (.*)http:\/\/localhost:8080(\S+)\n```\n\n```json\n(.+)\n```/g),
       ];
       assert.equal(calls.length, 4);
       for (const [, options = '', path = '', shown = ''] of calls) {

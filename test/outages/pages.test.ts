@@ -34,6 +34,7 @@ describe('the pages during an outage', () => {
 
   it('a page is refused with a 503 page and Retry-After while too many requests wait', async () => {
     const { url, server } = await serveWithoutDatabase({ running: 0, waiting: 0, perAddress: 1 });
+    assert.equal((await send(url, '/docs')).status, 503);
     const { status, headers, text } = await send(url, '/');
     assert.equal(status, 503);
     assertHeaders({ headers } as never, { 'retry-after': '2', 'content-type': 'text/html; charset=utf-8' });

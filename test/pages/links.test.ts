@@ -122,7 +122,7 @@ describe('the files and the links of the pages', () => {
       assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
     }
     const { text } = await visitor.get('/docs/guides/generate-an-sdk.md');
-    assert.ok(text.includes(`npx openapi-typescript ${service.url}/openapi.yaml -o catalog.d.ts\n`));
+    assert.ok(text.includes(`npx openapi-typescript ${service.publicUrl}/openapi.yaml -o catalog.d.ts\n`));
   });
 
   it('/llms.txt has sections that list every guide for developers under the public URL', async () => {
@@ -132,11 +132,11 @@ describe('the files and the links of the pages', () => {
       ['API', 'Guides'],
     );
     for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
-      assert.ok(line.includes(`](${service.url}/`), line);
+      assert.ok(line.includes(`](${service.publicUrl}/`), line);
     }
     for (const [name, description] of Object.entries(GUIDES)) {
       const title = await readTitle(name);
-      assert.ok(text.includes(`- [${title}](${service.url}/docs/guides/${name}.md): ${description}\n`), name);
+      assert.ok(text.includes(`- [${title}](${service.publicUrl}/docs/guides/${name}.md): ${description}\n`), name);
     }
   });
 

@@ -4,6 +4,7 @@ import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { send } from '../support/request.js';
+import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** The folder of this package's package.json. */
@@ -39,9 +40,9 @@ interface Step {
 }
 
 /** Pastes the commands and programs of the guide in order. The packages and programs are those of this checkout. */
-export async function followGuide(url: string, key: string): Promise<ConsumerProject> {
+export async function followGuide({ url, publicUrl }: TestService, key: string): Promise<ConsumerProject> {
   const { text } = await send(url, '/docs/guides/generate-an-sdk.md');
-  assert.ok(text.includes(url) && !text.includes('127.0.0.1:8080'));
+  assert.ok(text.includes(publicUrl) && !text.includes('127.0.0.1:8080'));
   const steps = stepsOf(text);
   const parent = await temporaryFolder();
   await symlink(join(ROOT, 'node_modules'), join(parent, 'node_modules'));

@@ -97,7 +97,7 @@ describe('the clients of the guide to generating an SDK', () => {
     this.timeout(TIMEOUT_MS);
     [demo, service] = await Promise.all([startDemoService(), startService()]);
     await fill(service);
-    project = await followGuide(demo.service.url, demo.key);
+    project = await followGuide(demo.service, demo.key);
     const files = [...project.programs];
     const write = async (name: string, text: string): Promise<void> => {
       files.push(name);

@@ -16,6 +16,8 @@ import { send, type Reply, type RequestOptions } from './request.js';
 /** The service as `catalog serve` makes it, in this process: on a free port, on a database of its own. */
 export interface TestService {
   readonly url: string;
+  /** The origin that its pages and documents name. */
+  readonly publicUrl: string;
   /** The origin of the metrics and the operator pages; undefined without the setting METRICS_ADDRESS. */
   readonly operatorUrl: string | undefined;
   readonly databaseUrl: string;
@@ -104,6 +106,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   let stopping: Promise<void> | undefined;
   return {
     url,
+    publicUrl: config.publicUrl ?? url.replace('127.0.0.1', 'localhost'),
     operatorUrl: metricsUrl && new URL(metricsUrl).origin,
     databaseUrl,
     db,

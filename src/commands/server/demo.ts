@@ -5,6 +5,7 @@ import { readCatalogCounts } from '../../catalog/counts.js';
 import { importCatalogue } from '../../catalog/import/index.js';
 import type { Config } from '../../config/settings.js';
 import { createDeveloper, listDevelopers, type Developer } from '../../developers/developers.js';
+import { withLocalName } from '../../http/connection/server.js';
 import { createKey, type CreatedKey } from '../../keys/keys.js';
 
 const DEMO_PROJECT = 'Demo project';
@@ -23,8 +24,10 @@ export interface Demo {
 /**
  * Imports the demo catalogue into an empty database, and creates a demo developer if there are no developers. A
  * catalogue and keys in use are left alone.
+ *
+ * @param signal - interrupts the import
  */
-export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> {
+export async function prepareDemo(db: Knex, packageRoot: string, signal?: AbortSignal): Promise<Demo> {
   const counts = await readCatalogCounts(db);
   if (counts.titles + counts.people + counts.collections === 0) {
     for (const kind of ['titles', 'people', 'collections'] as const) {
@@ -32,6 +35,7 @@ export async function prepareDemo(db: Knex, packageRoot: string): Promise<Demo> 
         kind,
         format: 'csv',
         maxRejected: 0,
+        ...(signal && { signal }),
       });
     }
   }
@@ -53,12 +57,13 @@ export async function createDemoKey(db: Knex): Promise<CreatedKey> {
   return createKey(db, { developerId: developer.id, planId: DEMO_PLAN, label: 'demo' });
 }
 
-/** Returns the first steps for a person who has just started the service. @param url - where the server listens */
+/** Returns the first steps for a person who has just started the service. @param listening - where the server listens */
 export function welcome(
-  url: string,
-  { publicUrl = url, site }: Pick<Config, 'publicUrl' | 'site'>,
+  listening: string,
+  { publicUrl = withLocalName(listening), site }: Pick<Config, 'publicUrl' | 'site'>,
   { key, signInToken }: Demo,
 ): string {
+  const url = withLocalName(listening);
   const pages = [
     `\nPages in the browser: ${publicUrl}`,
     ...(signInToken === undefined
@@ -68,22 +73,20 @@ export function welcome(
           `  ${signInLinkUrl(publicUrl, signInToken)}`,
         ]),
   ];
-  return [
-    `\nCatalog Lookup Service on ${url}`,
-    ...(key === undefined
-      ? ['The demo key was shown on the first start. To create another: make key, with the same settings']
-      : firstCalls(url, key)),
-    ...(site ? pages : []),
-    '',
-  ].join('\n');
+  return [`\nCatalog Lookup Service on ${url}`, ...firstCalls(url, key), ...(site ? pages : []), ''].join('\n');
 }
 
-function firstCalls(url: string, key: string): string[] {
+/** @param key - undefined for one that was printed before */
+function firstCalls(url: string, key: string | undefined): string[] {
   const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
-  const call = (path: string): string => `  curl -H 'Authorization: Bearer ${key}' '${url}/api/v1${path}'`;
+  const authorization = key === undefined ? '"Authorization: Bearer $KEY"' : `'Authorization: Bearer ${key}'`;
+  const call = (path: string): string => `  curl -H ${authorization} '${url}/api/v1${path}'`;
+  const toCreate = 'to create another: make key, with the same settings';
   return [
-    `\nYour demo key, shown only now (to create another: make key, with the same settings):\n  ${key}`,
-    '\nTry it:',
+    key === undefined
+      ? `\nThe demo key was printed when it was created (${toCreate}).`
+      : `\nYour demo key, shown only now (${toCreate}):\n  ${key}`,
+    key === undefined ? '\nWith KEY set to a key, try:' : '\nTry it:',
     call('/stats'),
     call(`/changes?since=${since}`),
     call('/titles/blade-runner-1982'),

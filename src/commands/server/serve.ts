@@ -3,7 +3,6 @@ import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addItems, addNotes } from '../output/help.js';
-import type { Demo } from './demo.js';
 import { openServerLog } from '../../service/server-log.js';
 
 interface ServeFlags {
@@ -33,7 +32,6 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
   const { log, droppedLines } = serverLog;
   const databaseLost = new AbortController();
   const ending = AbortSignal.any([serverLog.ending, databaseLost.signal]);
-  let prepared: Demo | undefined;
   try {
     const demoData = demo ? await import('./demo.js') : undefined;
     const { createService } = await import('../../service/create-service.js');
@@ -44,20 +42,24 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       packageRoot,
       nodeVersion,
       migrate,
-      async prepare({ db }) {
-        prepared = await demoData?.prepareDemo(db, packageRoot);
-      },
       site: config.site ? await import('../../service/site.js') : undefined,
       loadOperatorPages: config.operatorPages ? () => import('../../service/operator-pages.js') : undefined,
       onDatabaseLost: (reason: OperatorError) => databaseLost.abort(reason),
     });
-    const isTooSoon = ending.aborted;
-    const { url, metricsUrl, applied } = service;
-    log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
-    if (demoData && prepared) serverLog.write(`${demoData.welcome(url, config, prepared)}\n`);
-    if (!ending.aborted) await once(ending, 'abort');
-    // A signal that arrived before the server listened needs no drain.
-    await service.stop(!isTooSoon && drains());
+    let isTooSoon = true;
+    try {
+      // Once it listens: a key that is made before a start that fails would never be seen.
+      const prepared =
+        demoData && (await context.withDatabase((db) => demoData.prepareDemo(db, packageRoot, ending), { bulk: true }));
+      isTooSoon = ending.aborted;
+      const { url, metricsUrl, applied } = service;
+      log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
+      if (prepared) serverLog.write(`${demoData.welcome(url, config, prepared)}\n`);
+      if (!ending.aborted) await once(ending, 'abort');
+    } finally {
+      // A signal that arrived before the server was ready needs no drain.
+      await service.stop(!isTooSoon && drains());
+    }
   } catch (error) {
     if (!ending.aborted) {
       await serverLog.close().catch(() => undefined);

@@ -126,6 +126,11 @@ export function urlOf(host: string, port: number): string {
   return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
 }
 
+/** Names loopback as browsers prefer it: they accept passkeys for a name, and for no address. */
+export function withLocalName(url: string): string {
+  return url.replace(/^http:\/\/(?:127\.0\.0\.1|\[::1\]):/, 'http://localhost:');
+}
+
 /** @returns a host and a port as a URL has them */
 export function authority(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;

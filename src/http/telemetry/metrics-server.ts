@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type Metrics } from '../../platform/telemetry/metrics.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type Listener } from '../connection/server.js';
@@ -18,6 +19,13 @@ const MAX_CONNECTIONS = 32;
 const SHUTDOWN_GRACE_MS = 500;
 
 const METRICS_PATH = '/metrics';
+
+/** Names that nobody outside a network can define: those of containers, for example. */
+const PRIVATE_NAME = /^(?:[^.]*|.*\.(?:internal|local|localhost))$/i;
+
+const OTHER_HOST =
+  'This server does not answer to this host name. Use its IP address or the name in METRICS_ADDRESS, or a name ' +
+  'without a dot or in .internal, .local or .localhost.\n';
 
 export interface MetricsServer {
   readonly url: string;
@@ -40,12 +48,22 @@ export async function serveMetrics(
   setting = 'METRICS_ADDRESS',
 ): Promise<MetricsServer> {
   const server = createHttpServer((request, response) => {
-    if (pages === undefined || pathOf(request) === METRICS_PATH) void answer(request, response, source, log);
+    if (!isTrustedHost(request.headers.host, host)) end(response, 421, OTHER_HOST);
+    else if (pages === undefined || pathOf(request) === METRICS_PATH) void answer(request, response, source, log);
     else pages(request, response);
   }, LIMITS);
   server.maxConnections = MAX_CONNECTIONS;
   const chosen = await listen(server, host, port, setting);
   return { url: urlOf(host, chosen) + METRICS_PATH, close: () => close(server, SHUTDOWN_GRACE_MS) };
+}
+
+/**
+ * Whether a request names this server by an address, by a private name, or by the configured one. A browser on the
+ * network sends any other name for a site whose owner has pointed it here, to read the answers (DNS rebinding).
+ */
+export function isTrustedHost(field: string | undefined, configured: string): boolean {
+  const name = field?.replace(/:\d*$/, '') ?? '';
+  return name === configured || name.startsWith('[') || isIP(name) > 0 || PRIVATE_NAME.test(name);
 }
 
 async function answer(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
+import { isTrustedHost } from '../../../src/http/telemetry/metrics-server.js';
 import { eventually } from '../../support/eventually.js';
 import { send } from '../../support/request.js';
 import { testWorld } from '../../support/world.js';
@@ -38,6 +39,14 @@ describe('the metrics address', () => {
     await scrape(`${origin}/metrics`);
     assert.equal((await send(origin, '/metrics?name[]=x')).status, 200);
 
+    for (const [host, status] of [
+      ['localhost', 200],
+      ['evil.example', 421],
+    ] as const) {
+      const reply = await send(origin, '/metrics', { headers: { host: `${host}:${port}` } });
+      assert.deepEqual([host, reply.status], [host, status]);
+    }
+
     const head = await send(origin, '/metrics', { method: 'HEAD' });
     assert.equal(head.status, 200);
     assert.equal(head.text, '');
@@ -65,6 +74,17 @@ describe('the metrics address', () => {
     await service.stop();
     await assert.rejects(send(origin, '/metrics'), { code: 'ECONNREFUSED' });
     for (const socket of hanging) socket.destroy();
+  });
+
+  it('the metrics address answers to addresses, private names and its own name, so that no other site can read it', () => {
+    const own = 'metrics.example.org';
+    const trusted = ['127.0.0.1', '127.0.0.1:9464', '[::1]:9464', 'localhost:9464', 'catalog:9464', `${own}:9464`, own];
+    for (const host of [...trusted, undefined, '', 'a.svc.cluster.local:9464', 'catalog.INTERNAL']) {
+      assert.equal(isTrustedHost(host, own), true, host);
+    }
+    for (const host of ['evil.example', 'localhost.evil.example', `x.${own}`, '127.0.0.1.nip.io:9464', 'x.xlocal']) {
+      assert.equal(isTrustedHost(host, own), false, host);
+    }
   });
 
   it('a configured metrics address that is not available prevents the start', async () => {

@@ -40,11 +40,11 @@ describe('forms of the service and of another site', () => {
         { 'sec-fetch-site': 'cross-site' },
         // Another host of the same domain, or another port of this machine.
         { 'sec-fetch-site': 'same-site' },
-        { 'sec-fetch-site': 'cross-site', origin: service.url },
+        { 'sec-fetch-site': 'cross-site', origin: service.publicUrl },
         { origin: 'https://evil.example' },
         { origin: 'null' },
-        { origin: service.url.replace('http:', 'https:') },
-        { origin: `${service.url}.evil.example` },
+        { origin: service.publicUrl.replace('http:', 'https:') },
+        { origin: `${service.publicUrl}.evil.example` },
         // A name that the attacker's site has given the service.
         { origin: 'http://evil.example', host: 'evil.example' },
         // A form of an old browser, or of no browser.
@@ -68,7 +68,7 @@ describe('forms of the service and of another site', () => {
       { 'sec-fetch-site': 'same-origin' },
       { 'sec-fetch-site': 'same-origin', origin: 'null' },
       { 'sec-fetch-site': 'none' },
-      { origin: service.url },
+      { origin: service.publicUrl },
     ]) {
       const reply = await visitor.post('/settings/sessions/end', { session: '0' }, headers);
       assert.equal(reply.status, 303, JSON.stringify(headers));

@@ -179,7 +179,7 @@ describe('the pages of keys', () => {
     const key = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
     assert.equal(reply.headers['cache-control'], 'no-store');
     assert.equal(reply.text.split(key).length, 2);
-    assert.ok(reply.text.includes('read -rs KEY') && reply.text.includes(`${service.url}/api/v1/stats`));
+    assert.ok(reply.text.includes('read -rs KEY') && reply.text.includes(`${service.publicUrl}/api/v1/stats`));
     assert.equal(await statusOf(key), 200);
     for (const path of settingsPages(key.slice(0, 12))) assert.doesNotMatch((await visitor.get(path)).text, KEY, path);
     const [record, ...others] = await listKeys(service.db, developerId);

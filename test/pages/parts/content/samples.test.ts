@@ -118,14 +118,14 @@ describe('the samples of the pages', () => {
       for (const [path, { get }] of Object.entries(operations)) {
         const { command, code } =
           reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
-        const [, target = ''] = new RegExp(`${service.url}([^"'\`\\s]+)`).exec(code) ?? [];
+        const [, target = ''] = new RegExp(`${service.publicUrl}([^"'\`\\s]+)`).exec(code) ?? [];
         const [, id] = /^\/api\/v1\/titles\/(.+)$/.exec(target) ?? [];
         const titles = service.db('titles');
         if (id !== undefined) {
           await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
         }
         // A program that differs from another one by its URL alone does the same.
-        const program = code.replace(`${service.url}${target}`, '');
+        const program = code.replace(`${service.publicUrl}${target}`, '');
         if (programs.has(program)) {
           assert.equal((await send(service.url, target, { headers: { 'x-api-key': key } })).status, 200, target);
           continue;
