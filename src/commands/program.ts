@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help } from 'commander';
 import { ConfigError } from '../config/config.js';
 import { printableLines } from '../platform/text/plain-text.js';
 import { readBuild } from '../platform/process/package-root.js';
@@ -74,6 +74,9 @@ export async function createProgram(name: string | undefined, context: CommandCo
       // Nearly every command has options.
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replaceAll(/ \[(?:options|command)\]/g, ''),
       minWidthToWrap: 20,
+      boxWrap(text, width) {
+        return Help.prototype.boxWrap.call(this, asStarted(text, started), width);
+      },
     })
     .configureOutput({
       getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),

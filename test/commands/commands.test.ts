@@ -103,6 +103,12 @@ describe('the command line', () => {
     assert.deepEqual(notes.match(/^.{61,}$/gm), null);
   });
 
+  it('the help fits into 80 columns also where commands are written the way the program was started', async () => {
+    const { stdout } = await runCommand(['export', '--help'], {}, '', { command: 'node .build/cli.js' });
+    assert.match(stdout, /node .build\/cli.js\s+follow/);
+    assert.deepEqual(stdout.slice(0, stdout.indexOf('Examples:')).match(/^.{81,}$/gm), null);
+  });
+
   it('the version is that of the package, with that of Node.js', async () => {
     const { version } = JSON.parse(await readFile(new URL('package.json', ROOT), 'utf8')) as { version: string };
     for (const flag of ['--version', '-V']) {
@@ -159,6 +165,10 @@ describe('the command line', () => {
       assert.equal(
         stdout.split('\n')[0],
         `The feed start is now ${String(Date.parse(at) / 1000)} (${at}). Mirrors with an earlier position are refused and need a fresh copy.`,
+      );
+      assert.match(
+        stdout,
+        /^The feed refuses published copies made before, too\. Publish one now: .* --publish FOLDER$/m,
       );
     });
 

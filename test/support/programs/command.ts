@@ -25,6 +25,8 @@ export interface CommandOptions {
   readonly isTTY?: boolean;
   /** The width of standard output, which is then a terminal. */
   readonly columns?: number;
+  /** How the program was started. */
+  readonly command?: string;
 }
 
 /** A command that runs within this process. */
@@ -57,7 +59,7 @@ export function startCommand(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   input: string | Buffer = '',
-  { isTTY = false, columns }: CommandOptions = {},
+  { isTTY = false, columns, command }: CommandOptions = {},
 ): RunningCommand {
   const output = { stdout: '', stderr: '' };
   const stopping = new AbortController();
@@ -71,6 +73,7 @@ export function startCommand(
     const lastActs: (() => void)[] = [];
     const code = await program.runCommand(args, {
       ...(await commandContext(environment)),
+      ...(command !== undefined && { command }),
       signal: stopping.signal,
       stdin: Object.assign(Readable.from([Buffer.from(input)]), { isTTY }),
       stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),

@@ -8,6 +8,7 @@ import { operatorFrame, TABS } from '../layout.js';
 export const GUIDES = {
   install: 'Go from a checkout to a server on your own PostgreSQL, with a proxy and file limits.',
   configure: 'Every setting, with PostgreSQL, its roles and poolers, and Redis.',
+  'managed-databases': 'Which PostgreSQL and Redis of a provider the service can use, and how to check one.',
   'keys-and-developers': 'Register developers; create, roll and revoke keys; change plans.',
   'sign-in': 'One-time links, OpenID Connect, and sessions.',
   catalogue: 'Import files, export copies for mirrors, and check the counts.',
