@@ -197,7 +197,7 @@ function refusal(
     case 'missing_api_key':
     case 'invalid_api_key':
       return new OperatorError(`The service does not accept the key in CATALOG_API_KEY (${shown}).`, {
-        advice: 'Set it to a valid key and start again; the position is kept.',
+        advice: 'Set it to a valid key and start again.',
       });
     default:
   }

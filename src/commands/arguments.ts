@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { COLUMNS } from '../catalog/columns.js';
 import { isPlainText, NOT_PLAIN } from '../platform/text/plain-text.js';
-import { findKeyPrefix, KEY_AS_LABEL } from '../keys/api-key.js';
+import { findKeyPrefix, KEY_AS_LABEL, KEY_AS_NAME } from '../keys/api-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../keys/expiry.js';
 import { MAX_LABEL } from '../keys/keys.js';
 import { MAX_PROJECT_NAME } from '../developers/developers.js';
@@ -38,17 +38,21 @@ export function kindOption(description: string): Option {
   return new Option('--kind <kind>', description).choices(Object.keys(COLUMNS));
 }
 
-/** Parses the name of a developer's project. @throws InvalidArgumentError */
-export const projectName = text(MAX_PROJECT_NAME);
-
-const labelText = text(MAX_LABEL);
-
-/** Parses the label of a key, which is no key itself. @throws InvalidArgumentError */
-export function label(value: string): string {
-  const read = labelText(value);
-  if (findKeyPrefix(read) !== undefined) throw new InvalidArgumentError(KEY_AS_LABEL);
-  return read;
+/** @returns a parser of a text that others see, and so is no key */
+function notAKey(maximum: number, refusal: string): (value: string) => string {
+  const parse = text(maximum);
+  return (value) => {
+    const read = parse(value);
+    if (findKeyPrefix(read) !== undefined) throw new InvalidArgumentError(refusal);
+    return read;
+  };
 }
+
+/** Parses the name of a developer's project. @throws InvalidArgumentError */
+export const projectName = notAKey(MAX_PROJECT_NAME, KEY_AS_NAME);
+
+/** Parses the label of a key. @throws InvalidArgumentError */
+export const label = notAKey(MAX_LABEL, KEY_AS_LABEL);
 
 /** Parses the new label of a key. @returns null for an empty text @throws InvalidArgumentError */
 export function labelOrNone(value: string): string | null {

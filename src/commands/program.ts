@@ -1,5 +1,6 @@
 import { Command, CommanderError, Help } from 'commander';
 import { ConfigError } from '../config/config.js';
+import { redactSecrets } from '../keys/api-key.js';
 import { printableLines } from '../platform/text/plain-text.js';
 import { readBuild } from '../platform/process/package-root.js';
 import { OperatorError, UsageError, withAdvice } from '../errors.js';
@@ -27,7 +28,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
 };
 
 /** A command in a text of the program, or the name of the program in its usage. */
-const CALL = new RegExp(`\\b(?<!npx --no -- )catalog (?=\\[|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
+const CALL = new RegExp(`\\b(?<!npx --no -- )catalog (?=\\[|--help|(?:${Object.keys(COMMANDS).join('|')})\\b)`, 'g');
 
 export const EXIT_FAILED = 1;
 const EXIT_MISUSE = 2;
@@ -81,8 +82,8 @@ export async function createProgram(name: string | undefined, context: CommandCo
     .configureOutput({
       getOutHelpWidth: () => Math.min(stdout.columns ?? HELP_WIDTH, HELP_WIDTH),
       writeOut: (text) => void stdout.write(asStarted(text, started)),
-      // The error of an argument repeats it.
-      writeErr: (text) => void stderr.write(asStarted(printableLines(text), started)),
+      // The error of an argument repeats it, and it may be a key.
+      writeErr: (text) => void stderr.write(asStarted(redactSecrets(printableLines(text)), started)),
       outputError: (text, write) => write(`catalog: ${text}`),
     })
     // Otherwise `stats` takes the options of `stats verify`.

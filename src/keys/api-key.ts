@@ -37,6 +37,9 @@ const KEY_LIKE = /(svc_[0-9A-Za-z]{8})_/;
 /** The error for a key entered as a label. Labels are stored in plain text. */
 export const KEY_AS_LABEL = 'This looks like an API key. Labels are not secret: use a name.';
 
+/** Why a whole key is refused as the name of a project. */
+export const KEY_AS_NAME = 'This looks like an API key. Project names are not secret: use another name.';
+
 const REDACTED = '[redacted]';
 
 declare const keyHash: unique symbol;
@@ -102,6 +105,11 @@ export function looksLikeKey(text: string): boolean {
  */
 export function redactApiKeys(text: string): string {
   return text.replace(KEY_AND_REST, `$1_${REDACTED}`).replace(TELLING_RUN, REDACTED);
+}
+
+/** Cuts the secrets of keys from a text that repeats arguments, and leaves what follows them. */
+export function redactSecrets(text: string): string {
+  return text.replaceAll(/(svc_[0-9A-Za-z]{8})_[0-9A-Za-z]+/g, `$1_${REDACTED}`);
 }
 
 /**

@@ -175,7 +175,7 @@ describe('a follower', () => {
     for (const [response, message] of [
       [
         problem(401, 'invalid_api_key'),
-        /^The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: Some detail\)\. Set it to a valid key and start again; the position is kept\.$/,
+        /^The service does not accept the key in CATALOG_API_KEY \(401 invalid_api_key: Some detail\)\. Set it to a valid key and start again\.$/,
       ],
       [
         problem(400, 'since_out_of_window', {}, { oldest_since: 1_795_218_600.5 }),

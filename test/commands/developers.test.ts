@@ -248,7 +248,11 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.deepEqual([changed, removed], [true, null]);
     assert.equal((await label('')).stdout, `Key ${prefix} already has no label.\n`);
     await assertFails(`keys set-label ${prefix} ${'x'.repeat(201)}`, 2, /Use 1 to 200 characters/);
-    await assertFails(`keys set-label ${prefix} ${key}`, 2, /This looks like an API key\. Labels are not secret/);
+    const cut = prefix + String.raw`_\[redacted\]`;
+    const refused = (what: string) =>
+      new RegExp(`'${cut}' is invalid.* This looks like an API key\\. ${what} are not secret`);
+    await assertFails(`keys set-label ${prefix} ${key}`, 2, refused('Labels'));
+    await assertFails(`developers rename 1 ${key}`, 2, refused('Project names'));
     await output(`keys revoke ${prefix}`);
     await assertFails(`keys set-label ${prefix} late`, 1, /^catalog: Key svc_\w{8} is revoked and cannot be changed\./);
   });

@@ -7,6 +7,9 @@ import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
 import { dumpSchema } from '../../db/schema.js';
 
+const REFUSED =
+  /^catalog: Another program or an unreleased version of this one made this database\. .+ developers and keys stay behind\.\n$/;
+
 describe('the database schema', () => {
   const world = testWorld({ each: true });
 
@@ -41,13 +44,17 @@ describe('the database schema', () => {
     assert.deepEqual(await migrate(db), ['003_counts.sql']);
   });
 
-  it('of an unreleased version is refused by every command, with what to do', async () => {
+  it('of an unreleased version or another program is refused by every command, with what to do', async () => {
     await world.db('migrations').where({ name: '001_plans_and_keys.sql' }).update({ name: '001_of_an_older_one.sql' });
     for (const args of [['migrate'], ['serve', '--migrate'], ['serve'], ['keys', 'list']]) {
       const { code, stderr } = await runCommand(args, { DATABASE_URL: world.url, METRICS_ADDRESS: 'off' });
       assert.equal(code, 1, args.join(' '));
-      assert.match(stderr, /^catalog: An unreleased version made this database, .+"catalog import" of this one\.\n$/);
+      assert.match(stderr, REFUSED);
     }
+    await world.db.raw('drop table migrations; create table migrations as select 1 as id, $$2014_users$$ as migration');
+    const { code, stderr } = await runCommand(['migrate'], { DATABASE_URL: world.url });
+    assert.equal(code, 1);
+    assert.match(stderr, REFUSED);
   });
 
   it('is not created where the encoding of the database cannot hold every title, or counts bytes for characters', async () => {

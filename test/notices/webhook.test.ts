@@ -17,6 +17,8 @@ const NOTICE = {
 
 const HEAD = 'HTTP/1.1 200 OK\r\n';
 
+const ADVICE = 'Check NOTIFY_URL and that its receiver answers with a status from 200 to 299.';
+
 /** Receivers that respond in a wrong way: what they send, and the failure. */
 const WRONG: readonly (readonly [
   what: string,
@@ -94,7 +96,7 @@ describe('the webhook of the operator', () => {
     return runCommand(['notices', 'test', ...args], settings);
   }
 
-  it('"notices test" sends a notice and reports the status, or why it was not accepted, and never the address', async () => {
+  it('"notices test" sends a notice and reports the status, or why it was not delivered, and never the address', async () => {
     assert.deepEqual(await testNotice(receiver.settings), {
       code: 0,
       stdout: 'The receiver accepted the notice with status 204.\n',
@@ -103,10 +105,14 @@ describe('the webhook of the operator', () => {
     assert.equal(receiver.find('notice.test').length, 1);
     receiver.respond = (response) => response.writeHead(404).end(TOKEN);
     const failed = await testNotice(receiver.settings, '--json');
-    assert.deepEqual(failed, { code: 1, stdout: '', stderr: 'catalog: The notice was not accepted: status 404.\n' });
+    assert.deepEqual(failed, {
+      code: 1,
+      stdout: '',
+      stderr: `catalog: The notice was not delivered: status 404. ${ADVICE}\n`,
+    });
     const down = `http://127.0.0.1:${await freePort()}/${TOKEN}`;
     const { code, stderr } = await testNotice({ ...receiver.settings, NOTIFY_URL: down });
-    assert.deepEqual([code, stderr], [1, 'catalog: The notice was not accepted: ECONNREFUSED.\n']);
+    assert.deepEqual([code, stderr], [1, `catalog: The notice was not delivered: ECONNREFUSED. ${ADVICE}\n`]);
     assert.match((await testNotice({})).stderr, /^catalog: Set NOTIFY_URL and NOTIFY_SECRET as for your servers\.\n$/);
     receiver.respond = (response) => response.writeHead(204).end();
   });

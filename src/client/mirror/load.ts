@@ -111,7 +111,7 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
 
 /** @returns the error of a feed that lacks titles. A mirror that was loaded before waits for a copy. */
 async function withoutCopy(store: MirrorStore, source: CopySource): Promise<OperatorError> {
-  const message = `No copy is published at ${source.url}/, and the feed alone does not have every title: it reaches back at most 30 days.`;
+  const message = `No copy is published at ${source.url}/, and the feed alone does not have every title.`;
   const advice =
     'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
   const State = (await store.readState()) === undefined ? OperatorError : CopyUnusable;

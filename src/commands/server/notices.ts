@@ -15,7 +15,10 @@ export const registerNotices: RegisterCommand = (program, { stdout, config }) =>
       const { messageId, sendNotice } = await import('../../notices/webhook.js');
       const notice = { id: randomUUID(), type: 'notice.test', occurredAt: new Date().toISOString(), data: {} };
       const delivery = await sendNotice(webhook, notice);
-      if (delivery.kind === 'failed') throw new OperatorError(`The notice was not accepted: ${delivery.reason}.`);
+      if (delivery.kind === 'failed') {
+        const advice = 'Check NOTIFY_URL and that its receiver answers with a status from 200 to 299.';
+        throw new OperatorError(`The notice was not delivered: ${delivery.reason}.`, { advice });
+      }
       const { status } = delivery;
       const line = `The receiver accepted the notice with status ${status}.`;
       report(stdout, json, { id: messageId(notice), status }, line);

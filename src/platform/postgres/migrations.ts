@@ -107,7 +107,7 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
 /**
  * Reads the names of our migrations, and of those that the database has.
  *
- * @throws OperatorError when an unreleased version made the schema: its first migration was another one
+ * @throws OperatorError when another program or an unreleased version made the schema: its first migration was another
  */
 export async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
@@ -115,12 +115,18 @@ export async function readMigrations(db: Knex): Promise<{ files: readonly string
   const { rows } = await db.raw<{ rows: [{ exists: boolean }] }>(
     "select to_regclass('public.migrations') is not null as exists",
   );
-  const applied = rows[0].exists ? await db('migrations').pluck<string[]>('name') : [];
+  // Of another program's table, which may have no such column, the names are empty.
+  const { rows: found } = rows[0].exists
+    ? await db.raw<{ rows: { name: string }[] }>(
+        "select coalesce(to_jsonb(m) ->> 'name', '') as name from public.migrations m",
+      )
+    : { rows: [] };
+  const applied = found.map(({ name }) => name);
   if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
-    throw new OperatorError('An unreleased version made this database, and no release can migrate it.', {
+    throw new OperatorError('Another program or an unreleased version of this one made this database.', {
       advice:
-        'Start with an empty database or DATA_DIR, and move the catalogue there with "catalog export" of that ' +
-        'version and "catalog import" of this one.',
+        'Start with an empty database or DATA_DIR. From an unreleased version, move the catalogue there with its ' +
+        'command "export" and "catalog import" of this one; developers and keys stay behind.',
     });
   }
   return { files, applied };

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { MAX_PROJECT_NAME } from '../../../developers/developers.js';
-import { findKeyPrefix } from '../../../keys/api-key.js';
+import { findKeyPrefix, KEY_AS_NAME } from '../../../keys/api-key.js';
 import type { Submission } from './form.js';
 import { Field } from './form-elements.js';
 
@@ -11,7 +11,7 @@ export const PROJECT_NAME_FIELD = {
     message: (name: string) =>
       findKeyPrefix(name) === undefined
         ? `Enter a name of 1 to ${MAX_PROJECT_NAME} characters, without line breaks or other control characters.`
-        : 'This looks like an API key. Project names are not secret: use another name.',
+        : KEY_AS_NAME,
   },
 } as const;
 
