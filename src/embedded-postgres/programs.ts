@@ -39,11 +39,21 @@ export async function run(file: string, args: readonly string[], account?: Accou
  * none yet, `nobody`. @returns undefined for the account of this process
  */
 export async function postgresAccount(cluster: string): Promise<Account | undefined> {
-  if (userInfo().uid !== 0) return undefined;
+  if (ownAccount() !== 0) return undefined;
   const owner = await stat(cluster).catch(() => undefined);
   if (owner && owner.uid !== 0) return { uid: owner.uid | 0, gid: owner.gid | 0 };
   const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'])));
   return { uid: Number(uid) | 0, gid: Number(gid) | 0 };
+}
+
+/** @returns the id of this process's user @throws Error for one that initdb would refuse, as containers may have */
+function ownAccount(): number {
+  try {
+    return userInfo().uid;
+  } catch (cause) {
+    const id = process.geteuid?.();
+    throw new Error(`the user with id ${id} has no entry in /etc/passwd, which PostgreSQL needs`, { cause });
+  }
 }
 
 /** Finds the npm package with PostgreSQL for this platform. @returns its folder with `bin`, `lib` and `share` */

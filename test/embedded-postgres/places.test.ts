@@ -11,6 +11,7 @@ import {
   preparePrograms,
   run,
 } from '../../src/embedded-postgres/programs.js';
+import { skipWithout } from '../support/programs/skip.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** An account that is neither root nor the one that PostgreSQL runs as. */
@@ -77,6 +78,14 @@ describe('the places of the embedded PostgreSQL', () => {
         advice: /^Set DATA_DIR to another directory/,
       });
     }
+  });
+
+  it('an account without a name, which PostgreSQL refuses, is named in the error', async function () {
+    const { seteuid } = process;
+    if (process.getuid?.() !== 0 || seteuid === undefined) return skipWithout('root', this);
+    seteuid(STRANGER.uid);
+    const chosen = postgresAccount('/nowhere').finally(() => seteuid(0));
+    await assert.rejects(chosen, /^Error: the user with id 12345 has no entry in \/etc\/passwd, which PostgreSQL needs$/);
   });
 
   it('links and exec bits that an installation without scripts left out are restored, for root in a copy if need be', async () => {
