@@ -449,7 +449,7 @@ export interface components {
          *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
          * @example import-2026-11-20
          */
-        RequestId: string;
+        XRequestId: string;
     };
     requestBodies: never;
     headers: {
@@ -556,7 +556,7 @@ export interface operations {
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
                  */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
+                "X-Request-Id"?: components["parameters"]["XRequestId"];
             };
             path?: never;
             cookie?: never;
@@ -622,7 +622,7 @@ export interface operations {
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
                  */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
+                "X-Request-Id"?: components["parameters"]["XRequestId"];
             };
             path?: never;
             cookie?: never;
@@ -685,7 +685,7 @@ export interface operations {
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
                  */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
+                "X-Request-Id"?: components["parameters"]["XRequestId"];
             };
             path?: never;
             cookie?: never;
@@ -733,7 +733,7 @@ export interface operations {
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
                  */
-                "X-Request-Id"?: components["parameters"]["RequestId"];
+                "X-Request-Id"?: components["parameters"]["XRequestId"];
             };
             path: {
                 /**

@@ -79,21 +79,21 @@ export async function followGuide({ url, publicUrl }: TestService, key: string):
   };
 }
 
-/** Compiles these files and what they import, in strict mode, to JavaScript beside them; resolves in any case. */
+/**
+ * Compiles these files and what they import, with the options of the guide, to JavaScript beside them; resolves in any
+ * case.
+ */
 export async function compile({ folder }: ConsumerProject, files: readonly string[]): Promise<Ended> {
-  const compilerOptions = {
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    verbatimModuleSyntax: true,
-    module: 'NodeNext',
-    target: 'ES2022',
-    // Hey API's client for fetch needs the names of the DOM.
-    lib: ['ES2023', 'DOM', 'DOM.Iterable'],
-    types: ['node'],
-    skipLibCheck: true,
-  };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
-  return execute(join(ROOT, 'node_modules/.bin/tsc'), ['--pretty', 'false'], folder);
+  const compilerOptions = { sourceMap: false, declaration: false, declarationMap: false };
+  await writeFile(
+    join(folder, 'tsconfig.programs.json'),
+    JSON.stringify({ extends: './tsconfig.json', compilerOptions, files }),
+  );
+  return execute(
+    join(ROOT, 'node_modules/.bin/tsc'),
+    ['--pretty', 'false', '--project', 'tsconfig.programs.json'],
+    folder,
+  );
 }
 
 /** Runs a program in a folder; resolves whatever its exit code. */
