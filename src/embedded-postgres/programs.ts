@@ -51,8 +51,7 @@ function ownAccount(): number {
   try {
     return userInfo().uid;
   } catch (cause) {
-    const id = process.geteuid?.();
-    throw new Error(`the user with id ${id} has no entry in /etc/passwd, which PostgreSQL needs`, { cause });
+    throw new Error('the user of this process has no entry in /etc/passwd, which PostgreSQL needs', { cause });
   }
 }
 
