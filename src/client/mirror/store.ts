@@ -93,14 +93,11 @@ export class MirrorStore {
    * @throws PositionMoved, DatabaseUnavailable, or the database's error
    */
   async savePage({ data: entries, meta }: ChangesPage, from: number): Promise<void> {
-    const require = (isUnmoved: boolean): void => {
-      if (!isUnmoved) throw new PositionMoved("The mirror's position was changed.");
-    };
     const [before, after] = [from.toFixed(6), meta.next_since.toFixed(6)];
     if (entries.length === 0 && before === after) {
       const state = await this.readState();
-      require(state?.position.toFixed(6) === before);
-      if (meta.has_more || state?.caughtUp.toFixed(6) === after) return;
+      const isCaughtUp = state?.caughtUp.toFixed(6) === after;
+      if (state?.position.toFixed(6) === before && (meta.has_more || isCaughtUp)) return;
     }
     await this.#changeQuickly(async () => {
       if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
@@ -110,7 +107,7 @@ export class MirrorStore {
           where position = $1`,
         [before, after, meta.has_more],
       );
-      require(rowCount === 1);
+      if (rowCount !== 1) throw new PositionMoved("The mirror's position was changed.");
     });
   }
 

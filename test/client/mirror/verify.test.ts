@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-import { MANIFEST_NAME } from '../../../src/copies/manifest.js';
+import { MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
+import { CopySource } from '../../../src/client/mirror/copy-source.js';
 import { MirrorStore } from '../../../src/client/mirror/store.js';
 import type { Observe } from '../../../src/client/observation.js';
 import type { Comparison } from '../../../src/client/mirror/verify.js';
@@ -188,6 +189,23 @@ describe('catalog mirror verify', () => {
       .from('state')
       .update({ verified_copy: manifest.created_at, verified_at: manifest.created_at, differences: 226 });
     assert.match(await world.succeed('--verify'), /Compared with the copy of .*: equal\./);
+    await world.requireEqual();
+    // The position of a copy of a quiet catalogue is a day ago, and the mirror stays at the newest entry.
+    await world.setClock(3n * 86_400_000_000n);
+    await host.publish(service);
+    assert.match(await world.succeed('--verify'), /Compared with the copy of .*: equal\./);
+  });
+
+  it('a mirror with --once that a copy has overtaken follows the feed once more before it is compared', async () => {
+    const source = new CopySource({ baseUrl: service.url, key: service.key, copiesUrl: host.url });
+    const fetchManifest = source.fetchManifest.bind(source);
+    let published: Promise<Manifest> | undefined;
+    source.fetchManifest = async (retry) => {
+      await (published ??= addTitles(service.db, 1, 'meanwhile').then(() => host.publish(service)));
+      return fetchManifest(retry);
+    };
+    const { differences } = await world.keep(new AbortController().signal, { source, once: true, verifies: true });
+    assert.equal(differences, 0);
     await world.requireEqual();
   });
 
