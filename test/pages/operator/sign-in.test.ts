@@ -101,13 +101,15 @@ describe('sign-in to the operator pages', () => {
         { 'sec-fetch-site': 'same-site' },
         { origin: 'https://evil.example' },
         { origin: world.service.url },
-        // A name that the attacker's site has given this address.
-        { origin: 'http://evil.example', host: 'evil.example' },
+        { origin: 'http://evil.local', host: 'evil.local' },
         {},
       ]) {
         const { status } = await browser.post(path, {}, headers);
         assert.equal(status, 'host' in headers ? 421 : 403, path + JSON.stringify(headers));
       }
+      // A name that the attacker's site has given this address.
+      const rebound = { origin: 'http://evil.example', host: 'evil.example' };
+      assert.equal((await browser.post(path, {}, rebound)).status, 421, path);
     }
     assert.equal((await browser.get('/')).status, 200, 'the operator is still signed in');
     const origin = world.service.operatorUrl ?? assert.fail();
