@@ -389,7 +389,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const local = await run([...link, '--json'], { HOST: '0.0.0.0', PORT: '9000' });
     const { url, ...rest } = JSON.parse(local.stdout) as { url: string };
     assert.equal(local.stderr, 'catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
-    assert.match(url, /^http:\/\/127\.0\.0\.1:9000\/sign-in\/link\/[0-9a-f]{64}$/);
+    assert.match(url, /^http:\/\/localhost:9000\/sign-in\/link\/[0-9a-f]{64}$/);
     assert.deepEqual(rest, { developer_id: developerId, expires_in_seconds: 600 });
     assert.deepEqual(await run(link, { PORT: '0' }), {
       code: 1,

@@ -14,7 +14,7 @@ import { InvalidSetting, parseIssuer } from '../../config/parsers.js';
 import type { Config } from '../../config/settings.js';
 import { findDeveloper } from '../../developers/developers.js';
 import { OperatorError } from '../../errors.js';
-import { urlOf } from '../../http/connection/server.js';
+import { urlOf, withLocalName } from '../../http/connection/server.js';
 import { countOf } from '../../platform/text/count.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
@@ -139,5 +139,5 @@ function issuerUrl(value: string): string {
 function publicUrlOf({ publicUrl, host, port }: Config): string {
   if (publicUrl !== undefined) return publicUrl;
   if (port === 0) throw new OperatorError('Set PUBLIC_URL: with PORT 0 the server chooses its own port.');
-  return urlOf(host, port);
+  return withLocalName(urlOf(host, port));
 }
