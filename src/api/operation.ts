@@ -47,9 +47,12 @@ export interface Policy<Id extends OperationId> {
   nextPage?(answer: Answer<Id>): string | undefined;
   /** Parameters whose invalid values are explained by a function rather than by their schema. */
   readonly parameterErrors?: Readonly<
-    Partial<Record<keyof QueryParameters<Id> | keyof PathParameters<Id>, CheckParameter>>
+    Partial<Record<NamesOf<QueryParameters<Id>> | NamesOf<PathParameters<Id>>, CheckParameter>>
   >;
 }
+
+/** The names of parameters; none where an operation has none. */
+type NamesOf<Parameters> = string extends keyof Parameters ? never : keyof Parameters;
 
 /** An operation of the contract: its handler, and how HTTP treats it. */
 export interface Operation<Id extends OperationId> {

@@ -67,6 +67,7 @@ describe('the handlers of the operations', () => {
         [
           /^src\/api\/getChanges\.ts: TS2353: .*'since' does not exist in type /,
           /^src\/api\/getTitle\.ts: TS2339: Property 'title_id' does not exist /,
+          /^src\/api\/getTitle\.ts: TS2353: .*'title_id' does not exist in type /,
           /^src\/api\/index\.ts: TS2741: Property 'getPeople' is missing in type /,
         ],
       ],

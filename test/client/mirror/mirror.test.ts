@@ -58,7 +58,7 @@ describe('catalog mirror', () => {
     await repairCounts(service.db);
     assert.match(
       await fail(),
-      /No copy is published at .*, and the feed alone does not have every title: .*catalog export --publish/,
+      /No copy is published at .*, and the feed alone does not have every title\. .*catalog export --publish/,
     );
     assert.equal(await world.state(), undefined);
   });
