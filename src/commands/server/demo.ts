@@ -81,7 +81,7 @@ function firstCalls(url: string, key: string | undefined): string[] {
   const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
   const authorization = key === undefined ? '"Authorization: Bearer $KEY"' : `'Authorization: Bearer ${key}'`;
   const call = (path: string): string => `  curl -H ${authorization} '${url}/api/v1${path}'`;
-  const toCreate = 'to create another: make key, with the same settings';
+  const toCreate = 'to create another: catalog keys create --demo, or make key';
   return [
     key === undefined
       ? `\nThe demo key was printed when it was created (${toCreate}).`
