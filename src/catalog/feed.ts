@@ -26,9 +26,7 @@ export interface FeedPage {
 
 /** The positions between which the feed lies, at one moment. */
 export interface FeedBounds {
-  /**
-   * Earlier positions are void: mirrors that hold them may have entries that the catalogue has lost.
-   */
+  /** Earlier positions are void: mirrors that hold them may have entries that the catalogue has lost. */
   readonly feedStart: Micros;
   /** The newest committed stamp, or the feed start if that is later. Every later commit is stamped later. */
   readonly newest: Micros;
@@ -42,15 +40,8 @@ export interface FeedClock extends FeedBounds {
   readonly safeTime: Micros | undefined;
 }
 
-/** A page as one row: a list for each column. Ids, media types and stamps have no comma. */
-interface PageRow {
-  readonly ids: string;
-  readonly media_types: string;
-  /** JSON */
-  readonly titles: string;
-  readonly stamps: string;
-  readonly bundles: string;
-}
+/** A page as one row: a list for each column, that of titles in JSON. Ids, media types and stamps have no comma. */
+type PageRow = Readonly<Record<'ids' | 'media_types' | 'titles' | 'stamps' | 'bundles', string>>;
 
 // The position itself is included. A mirror's position is usually that of an entry, and if the result contains it, no
 // query for the newest stamp is needed. The feed start is a condition, not a column: PostgreSQL evaluates it once, in

@@ -2,13 +2,14 @@ import { pipeline } from 'node:stream/promises';
 import type { Knex } from 'knex';
 import type { ClientBase } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { fromRfc3339, MICROS_PER_SECOND, systemClock, type Micros } from '../../platform/time/micros.js';
 import { positionAfterCopy } from '../position.js';
+import { COLUMNS, type Kind } from '../columns.js';
 import { withSession } from '../session.js';
 import { asPosition } from '../since.js';
-import { fromRfc3339, MICROS_PER_SECOND, systemClock, type Micros } from '../../platform/time/micros.js';
 
 /** Consumes text in UTF-8. A copy fails when it rejects. */
-export type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
+type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
 
 /** The catalogue as of one moment. */
 export interface Snapshot {
@@ -85,4 +86,34 @@ async function newestIn(session: ClientBase): Promise<Micros | undefined> {
   );
   const newest = rows[0]?.newest ?? null;
   return newest === null ? undefined : fromRfc3339(newest);
+}
+
+export interface ExportOptions {
+  readonly kind: Kind;
+  readonly write: WriteText;
+  readonly signal?: AbortSignal;
+}
+
+export interface ExportResult {
+  readonly rows: number;
+  /** For titles: the position from which a mirror that begins with this copy follows the feed. */
+  readonly position: Micros | undefined;
+}
+
+/**
+ * Exports all titles, people or collections as of one moment, in NDJSON with the columns that an import reads. Streams
+ * the rows, so memory stays flat at any size.
+ *
+ * Titles come in the order of the feed, which an import elsewhere keeps. Other rows are sorted by id.
+ *
+ * @throws the database's error, the error of `write`, or the reason of the aborted signal
+ */
+export function exportCatalogue(db: Knex, { kind, write, signal }: ExportOptions): Promise<ExportResult> {
+  const columns = COLUMNS[kind].map(({ name }) => name).join(', ');
+  const order = kind === 'titles' ? 'updated_at' : 'svc_id';
+  const statement = copyAsNdjson(`select ${columns} from public.${kind} order by ${order}`);
+  return withSnapshot(db, signal, async (snapshot) => {
+    const position = kind === 'titles' ? await snapshot.position() : undefined;
+    return { rows: await snapshot.copy(statement, write), position };
+  });
 }

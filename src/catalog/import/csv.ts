@@ -115,13 +115,8 @@ export class CsvReader implements RowReader {
         at = close + 1;
         const after = text.charCodeAt(at);
         if (at < end && after !== delimiter && after !== LF && after !== CR) {
-          return this.#malformed(
-            text,
-            start,
-            at,
-            isEnd,
-            `field ${count + 1} has text after its closing quote; double a quote within a quoted field`,
-          );
+          const reason = 'has text after its closing quote; double a quote within a quoted field';
+          return this.#malformed(text, start, at, isEnd, `field ${count + 1} ${reason}`);
         }
       } else {
         const from = at;
@@ -130,13 +125,8 @@ export class CsvReader implements RowReader {
           if (code > COMMA) continue;
           if (code === delimiter || code === LF || code === CR) break;
           if (code === QUOTE && isCsv) {
-            return this.#malformed(
-              text,
-              start,
-              at,
-              isEnd,
-              `field ${count + 1} has a quote but does not begin with one; put the field in quotes and double the quote`,
-            );
+            const reason = 'has a quote but does not begin with one; put the field in quotes and double the quote';
+            return this.#malformed(text, start, at, isEnd, `field ${count + 1} ${reason}`);
           }
         }
         if (at === end && !isEnd) return this.#wait(text, start, -1, isEnd);
@@ -238,8 +228,7 @@ export class CsvReader implements RowReader {
       if (code !== LF && code !== CR) continue;
       if (code === CR && at + 1 === text.length && !isEnd) {
         // The next chunk shows whether a line feed follows.
-        if (at === start) return INCOMPLETE;
-        return at;
+        return at === start ? INCOMPLETE : at;
       }
       this.#isSkipping = false;
       this.#line++;

@@ -5,16 +5,13 @@ import { readText } from './bytes.js';
 import type { Kind } from '../columns.js';
 import { CsvReader } from './csv.js';
 import { mapColumns, type MappingOptions } from './mapping.js';
-import { mergeStaged, type Merged } from './merge.js';
+import { mergeStaged, type Merged, fillStaging, removeRepeated } from './staging.js';
 import { NdjsonReader } from './ndjson.js';
 import type { OnRejected, RowReader } from './reader.js';
 import { Rows } from './rows.js';
 import { withSession } from '../session.js';
-import { fillStaging, removeRepeated } from './staging.js';
 import type { OnProgress } from '../../platform/process/progress.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
-
-export type { Kind } from '../columns.js';
 
 export type Format = 'csv' | 'tsv' | 'ndjson';
 

@@ -1,5 +1,5 @@
 import type { Kind } from '../../catalog/columns.js';
-import { exportCatalogue, type ExportResult } from '../../catalog/export/export.js';
+import { exportCatalogue, type ExportResult } from '../../catalog/export/snapshot.js';
 import { publishCopy } from '../../catalog/export/publish.js';
 import { openCopyFolder, type CopyFolder } from '../../copies/copy-folder.js';
 import type { Manifest } from '../../copies/manifest.js';

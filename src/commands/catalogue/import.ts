@@ -1,7 +1,8 @@
 import { Option } from 'commander';
 import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import { importCatalogue, type Format, type ImportResult, type Kind } from '../../catalog/import/index.js';
+import type { Kind } from '../../catalog/columns.js';
+import { importCatalogue, type Format, type ImportResult } from '../../catalog/import/index.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { kindOption, positiveInteger } from '../arguments.js';
 import { formatCount } from '../../platform/text/count.js';

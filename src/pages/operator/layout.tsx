@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { Brand, Document } from '../parts/frame/document.js';
 import type { LayoutProps, PageContext, PageFrame } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
-import { KeyPath } from '../parts/keys/key-name.js';
+import { KeyPath } from '../parts/keys.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 
 /** The pages, as their navigation lists them. */

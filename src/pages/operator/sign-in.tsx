@@ -6,7 +6,7 @@ import { CodeBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { page } from '../parts/frame/page.js';
 import { addLinkPage, readLink } from '../parts/forms/link-page.js';
-import { seeOther } from '../parts/web/return-to.js';
+import { seeOther } from '../parts/web/addresses.js';
 import type { OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
 

@@ -1,8 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Actor, DeveloperEvent } from '../../events/events.js';
 import { Table } from './content/table.js';
-import { RelativeTime, Time, UserText } from './content/values.js';
-import { KeyName, KeyReference } from './keys/key-name.js';
+import { RelativeTime, Time, UserText } from './content/components.js';
+import { KeyName, KeyReference } from './keys.js';
 
 const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
   operator: 'Operator',

@@ -1,9 +1,9 @@
 import Router from '@koa/router';
 import type { Middleware } from 'koa';
 import { Problem } from '../../errors.js';
+import type { RequestContext } from '../../http/request/context.js';
 import type { PageContext, PageFrame, PageRouter, PageState, StaticFiles } from './context.js';
 import { receiveForm } from './forms/form.js';
-import { setSecurityFields } from './web/headers.js';
 import { IMMUTABLE } from './web/static-files.js';
 
 /** Creates a router of pages, with what every page needs: the forms that it receives, and the files that it loads. */
@@ -63,4 +63,27 @@ function requireAnswer({ status, response }: PageContext): void {
 
 function announcesContent({ req: { headers } }: PageContext): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** No inline style or script, nothing from another origin, no frame around a page. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "script-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Sets the header fields of every response of the site, including errors. */
+function setSecurityFields(ctx: RequestContext): void {
+  ctx.set({
+    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+    'Referrer-Policy': 'same-origin',
+    'X-Content-Type-Options': 'nosniff',
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+  });
 }

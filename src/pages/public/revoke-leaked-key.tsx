@@ -4,10 +4,9 @@ import { clientAddress } from '../../http/request/client-address.js';
 import { hashApiKey } from '../../keys/api-key.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import type { PublicParts } from './context.js';
-import { formParser } from '../parts/forms/form.js';
+import { formParser, ErrorSummary, Field, Form } from '../parts/forms/form.js';
 import { Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
-import { ErrorSummary, Field, Form } from '../parts/forms/form-elements.js';
 import { page } from '../parts/frame/page.js';
 
 const parseReport = formParser({ key: { schema: {} } });

@@ -2,9 +2,8 @@ import { listEvents } from '../../events/events.js';
 import type { SiteParts } from '../parts/context.js';
 import { EventTable } from '../parts/events.js';
 import { Pager, readListPage } from '../parts/forms/list-page.js';
-import type { Guards, SettingsRouter } from './guards.js';
+import { type Guards, type SettingsRouter, settingsPage } from './settings-page.js';
 import { KeyFilter, readKeyChoice } from './key-filter.js';
-import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
 

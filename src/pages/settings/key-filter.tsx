@@ -3,9 +3,9 @@ import type { VNode } from 'preact';
 import { isKeyPrefix } from '../../keys/api-key.js';
 import type { KeyRecord } from '../../keys/key-record.js';
 import { findKeyOf, listKeysOf } from '../../keys/keys.js';
-import { isolated } from '../parts/content/values.js';
-import type { SettingsContext } from './guards.js';
-import { Button } from '../parts/content/components.js';
+import { printable } from '../../platform/text/plain-text.js';
+import { isolated, Button } from '../parts/content/components.js';
+import type { SettingsContext } from './settings-page.js';
 
 /** A developer may have thousands of inactive keys; the chosen one is always listed. */
 const MOST_LISTED = 50;
@@ -51,16 +51,11 @@ export function KeyFilter({ path, query = {}, keys: { chosen, listed } }: KeyFil
         <option value="">All keys</option>
         {listed.map(({ prefix, label }) => (
           <option key={prefix} value={prefix} selected={prefix === chosen?.prefix}>
-            {label === null ? prefix : `${isolated(shorten(label))} (${prefix})`}
+            {label === null ? prefix : `${isolated(printable(label, SHOWN_LABEL))} (${prefix})`}
           </option>
         ))}
       </select>
       <Button label="Show" />
     </form>
   );
-}
-
-function shorten(label: string): string {
-  const characters = Array.from(label);
-  return characters.length > SHOWN_LABEL ? `${characters.slice(0, SHOWN_LABEL - 1).join('')}…` : label;
 }

@@ -16,19 +16,15 @@ import {
 } from '../../accounts/relying-party.js';
 import { printable } from '../../platform/text/plain-text.js';
 import type { SiteParts } from '../parts/context.js';
-import { formParser } from '../parts/forms/form.js';
-import { queryOf } from '../parts/web/page-address.js';
-import { Badge, Button, Notice } from '../parts/content/components.js';
+import { formParser, Field, Form, FormActions } from '../parts/forms/form.js';
+import { queryOf, seeOther } from '../parts/web/addresses.js';
+import { Badge, Button, Notice, isolated, Operator, RelativeTime, UserText } from '../parts/content/components.js';
 import { Table } from '../parts/content/table.js';
 import { PageError } from '../parts/frame/error-page.js';
-import { Field, Form, FormActions } from '../parts/forms/form-elements.js';
-import { isolated, Operator, RelativeTime, UserText } from '../parts/content/values.js';
 import { answerOptions, PasskeyForm, requireRelyingParty, takeAnswer } from './sign-in/passkey-form.js';
-import { seeOther } from '../parts/web/return-to.js';
-import { browserName } from '../parts/content/browser-name.js';
-import type { Guards, SettingsRouter } from './guards.js';
+import { browserName } from '../parts/accounts.js';
+import { type Guards, type SettingsRouter, settingsPage } from './settings-page.js';
 import { redirectAndConfirm } from '../parts/frame/notices.js';
-import { settingsPage } from './settings-page.js';
 
 const PATH = '/settings/passkeys';
 

@@ -1,15 +1,13 @@
 import { endAllSessions, endSessionOf, listSessions } from '../../accounts/sessions.js';
 import type { SiteParts } from '../parts/context.js';
-import { formParser } from '../parts/forms/form.js';
+import { formParser, FormActions } from '../parts/forms/form.js';
 import { SessionTable } from '../parts/accounts.js';
-import { FormActions } from '../parts/forms/form-elements.js';
-import { seeOther } from '../parts/web/return-to.js';
+import { seeOther } from '../parts/web/addresses.js';
 import { setCookie } from '../parts/web/cookies.js';
-import type { Guards, SettingsRouter } from './guards.js';
+import { type Guards, type SettingsRouter, settingsPage } from './settings-page.js';
 import { redirectAndConfirm } from '../parts/frame/notices.js';
 import { Pager, readListPage } from '../parts/forms/list-page.js';
-import { settingsPage } from './settings-page.js';
-import { Operator } from '../parts/content/values.js';
+import { Operator } from '../parts/content/components.js';
 
 const PATH = '/settings/sessions';
 

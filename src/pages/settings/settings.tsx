@@ -1,17 +1,16 @@
 import { endSession, findSession } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../parts/context.js';
 import { page } from '../parts/frame/page.js';
-import { seeOther, SETTINGS } from '../parts/web/return-to.js';
+import { seeOther, SETTINGS } from '../parts/web/addresses.js';
 import { readCookie, removeCookies } from '../parts/web/cookies.js';
 import { addEvents } from './events.js';
-import { createGuards, type SettingsContext, type SettingsRouter } from './guards.js';
+import { createGuards, type SettingsContext, type SettingsRouter, settingsPage, TABS } from './settings-page.js';
 import { addKeys } from './keys/keys.js';
 import { addPasskeys } from './passkeys.js';
-import { addOverview } from './overview/overview.js';
+import { addOverview } from './overview.js';
 import { takeNotice } from '../parts/frame/notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
-import { settingsPage, TABS } from './settings-page.js';
-import { addUsage } from './usage/usage.js';
+import { addUsage } from './usage.js';
 import { Button } from '../parts/content/components.js';
 
 /** Adds the developer settings, `/settings`, and sign-out. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { exportCatalogue, type ExportOptions, type ExportResult } from '../../../src/catalog/export/export.js';
+import { exportCatalogue, type ExportOptions, type ExportResult } from '../../../src/catalog/export/snapshot.js';
 
 /** Exports to memory. @param onText - called before each piece is taken; the export waits for it */
 export async function exportText(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
-import { scaleLines } from '../../../src/pages/parts/usage/chart.js';
+import { scaleLines } from '../../../src/pages/parts/usage.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';

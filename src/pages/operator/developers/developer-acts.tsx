@@ -4,10 +4,8 @@ import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../..
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../../developers/developers.js';
 import { setPlanOfKeys } from '../../../keys/edit-key.js';
 import { listPlans } from '../../../limits/plans.js';
-import { formParser } from '../../parts/forms/form.js';
-import { CodeBlock, Notice } from '../../parts/content/components.js';
-import { Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form-elements.js';
-import { UserText } from '../../parts/content/values.js';
+import { formParser, Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form.js';
+import { CodeBlock, Notice, UserText } from '../../parts/content/components.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { performAct } from '../acts.js';
 import type { PageRouter } from '../../parts/context.js';

@@ -6,12 +6,11 @@ import { findDeveloper, type Developer } from '../../../developers/developers.js
 import { listEvents } from '../../../events/events.js';
 import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
-import { Badge, Button, Facts } from '../../parts/content/components.js';
-import { isolated, RelativeTime, Time, UserText } from '../../parts/content/values.js';
+import { Badge, Button, Facts, isolated, RelativeTime, Time, UserText } from '../../parts/content/components.js';
 import { EventTable } from '../../parts/events.js';
-import { KeyTable } from '../../parts/keys/key-table.js';
+import { KeyTable } from '../../parts/keys.js';
 import { Pager, readListPage } from '../../parts/forms/list-page.js';
-import { Outcomes } from '../../parts/usage/over-time.js';
+import { Outcomes } from '../../parts/usage.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';

@@ -3,14 +3,20 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
-import { formParser, hashOfForm, ONCE_FIELD, type Submission } from '../../parts/forms/form.js';
-import { queryOf } from '../../parts/web/page-address.js';
-import { seeOther } from '../../parts/web/return-to.js';
-import { Badge, Button } from '../../parts/content/components.js';
+import {
+  formParser,
+  hashOfForm,
+  ONCE_FIELD,
+  type Submission,
+  Checkbox,
+  CHECKBOX,
+  ErrorSummary,
+  Form,
+} from '../../parts/forms/form.js';
+import { queryOf, seeOther } from '../../parts/web/addresses.js';
+import { Badge, Button, UserText } from '../../parts/content/components.js';
 import { numeric, Table } from '../../parts/content/table.js';
-import { Checkbox, CHECKBOX, ErrorSummary, Form } from '../../parts/forms/form-elements.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
-import { UserText } from '../../parts/content/values.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { performAct } from '../acts.js';
 import type { PageRouter } from '../../parts/context.js';

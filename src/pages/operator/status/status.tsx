@@ -1,10 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { fromSeconds, toRfc3339, type Micros } from '../../../platform/time/micros.js';
-import { Badge, Facts, Notice } from '../../parts/content/components.js';
+import { Badge, Facts, Notice, BothTimes, RelativeTime, Time } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
-import { BothTimes, RelativeTime, Time } from '../../parts/content/values.js';
-import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage/over-time.js';
+import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';

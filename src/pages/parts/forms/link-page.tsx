@@ -1,6 +1,5 @@
 import type { PageRouter } from '../context.js';
-import { formParser } from './form.js';
-import { FormActions } from './form-elements.js';
+import { formParser, FormActions } from './form.js';
 import { page } from '../frame/page.js';
 
 interface LinkPage {

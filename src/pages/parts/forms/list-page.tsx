@@ -3,8 +3,7 @@ import { findKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
 import type { Slice } from '../../../platform/postgres/rows.js';
 import { printable } from '../../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
-import { pageAddress, queryOf } from '../web/page-address.js';
-import { seeOther } from '../web/return-to.js';
+import { pageAddress, queryOf, seeOther } from '../web/addresses.js';
 import { Button } from '../content/components.js';
 
 /** Rows on one page of a list. */

@@ -1,8 +1,7 @@
 import type { VNode } from 'preact';
 import { MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { findKeyPrefix, KEY_AS_NAME } from '../../../keys/api-key.js';
-import type { Submission } from './form.js';
-import { Field } from './form-elements.js';
+import { type Submission, Field } from './form.js';
 
 /** The field of a project's name, for the parser of its form. */
 export const PROJECT_NAME_FIELD = {

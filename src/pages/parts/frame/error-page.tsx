@@ -2,10 +2,9 @@ import type { ComponentChildren } from 'preact';
 import { Problem } from '../../../errors.js';
 import { toProblem } from '../../../http/response/problems.js';
 import type { PageContext } from '../context.js';
-import { addressOf } from '../web/page-address.js';
+import { addressOf } from '../web/addresses.js';
 import { page } from './page.js';
-import { Operator } from '../content/values.js';
-import { Button } from '../content/components.js';
+import { Operator, Button } from '../content/components.js';
 
 /** An error for the reader of a page. Its status may have no code in the contract of the API, such as 403. */
 export class PageError extends Error {

@@ -3,7 +3,7 @@ import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import type { Propagation } from '../../../admission/invalidate-callers.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../content/components.js';
-import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/return-to.js';
+import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/addresses.js';
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {

@@ -2,10 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageContext, PageDescription, PageFrame } from '../context.js';
-import { addressOf } from '../web/page-address.js';
+import { addressOf } from '../web/addresses.js';
 import { Representation } from '../../../http/response/representation.js';
-import { Layout } from './layout.js';
-import { Deployment } from '../content/values.js';
+import { Layout } from './document.js';
+import { Deployment } from '../content/components.js';
 
 export const HTML = 'text/html; charset=utf-8';
 

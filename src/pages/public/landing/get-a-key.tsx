@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import type { PublicOptions } from '../context.js';
-import { Operator } from '../../parts/content/values.js';
+import { Operator } from '../../parts/content/components.js';
 
 const NEW_KEY = '/settings/keys/new';
 

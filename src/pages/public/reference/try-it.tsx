@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { CodeBlock } from '../../parts/content/components.js';
-import { Field } from '../../parts/forms/form-elements.js';
+import { Field } from '../../parts/forms/form.js';
 import type { Parameter, PlacedOperation } from './contract.js';
 
 interface TryItProps {

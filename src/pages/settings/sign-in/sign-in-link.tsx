@@ -6,9 +6,9 @@ import { clientAddress } from '../../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { addLinkPage, readLink } from '../../parts/forms/link-page.js';
-import { returnTo } from '../../parts/web/return-to.js';
+import { returnTo } from '../../parts/web/addresses.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
-import { Operator } from '../../parts/content/values.js';
+import { Operator } from '../../parts/content/components.js';
 
 const DAY_SECONDS = 86_400;
 

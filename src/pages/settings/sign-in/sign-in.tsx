@@ -3,15 +3,14 @@ import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import { findSession, RECENT_MINUTES, type Session } from '../../../accounts/sessions.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
-import { Button, CodeBlock, Notice } from '../../parts/content/components.js';
+import { Button, CodeBlock, Notice, Operator, UserText } from '../../parts/content/components.js';
 import { page } from '../../parts/frame/page.js';
-import { Operator, UserText } from '../../parts/content/values.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
-import { isInterrupted, SETTINGS } from '../../parts/web/return-to.js';
+import { isInterrupted, SETTINGS } from '../../parts/web/addresses.js';
 import { readCookie } from '../../parts/web/cookies.js';
 import { addSignInLink } from './sign-in-link.js';
-import { addSignUp } from './sign-up.js';
+import { addSignUp } from './oidc.js';
 
 /** Adds the sign-in page, passkeys, sign-in links and sign-up. Sign-in at the identity provider is added separately. */
 export function addSignIn(router: PageRouter, parts: SiteParts): void {

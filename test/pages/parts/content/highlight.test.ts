@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { highlight, isLanguage } from '../../../../src/pages/parts/content/highlight.js';
-import { programsOf } from '../../../../src/pages/parts/content/programs.js';
+import { programsOf } from '../../../../src/pages/parts/content/samples.js';
 import { GUIDES, readGuide } from '../../../support/guides.js';
 
 /** @returns the text that a browser shows for HTML made of `span` elements */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { h } from 'preact';
 import { render } from 'preact-render-to-string';
-import { RelativeTime } from '../../../../src/pages/parts/content/values.js';
+import { RelativeTime } from '../../../../src/pages/parts/content/components.js';
 import { formatRelative } from '../../../../src/platform/time/relative-time.js';
 
 const NOW = Date.parse('2026-11-23T12:00:00Z');

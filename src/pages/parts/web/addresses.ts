@@ -1,6 +1,52 @@
+import { looksLikeKey } from '../../../keys/api-key.js';
 import type { PageContext } from '../context.js';
-import { addressOf, pageAddress } from './page-address.js';
 import { readCookie, setCookie } from './cookies.js';
+
+/** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
+const KEPT_FIELDS = ['label', 'lifetime', 'date', 'overlap', 'project_name', 'name'];
+
+/** The longest value that a page gets back, in UTF-16 code units: that of a label of 200 characters. */
+const MAX_VALUE = 400;
+
+/** The longest address, which fits into a cookie. */
+const MAX_ADDRESS = 3_500;
+
+/**
+ * The address to return to after a request. For GET it is the requested one. For POST it is the page with the form,
+ * with the submitted fields in its query.
+ */
+export function addressOf(ctx: PageContext): string {
+  const { method, path, state } = ctx;
+  if (method !== 'POST') return pageAddress(path, queryOf(ctx));
+  let page = path.replace(/\/$/, '');
+  // A path that only takes forms has no page; the page with the form is above it.
+  while (page !== '' && !state.hasPage(page)) page = page.slice(0, page.lastIndexOf('/'));
+  const kept = KEPT_FIELDS.flatMap((name) => {
+    const value = state.form?.get(name)?.trim();
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return pageAddress(page === '' ? '/' : page, kept);
+}
+
+/**
+ * Joins a path and a query. Parameters that are too long or contain a key are left out. Empty ones are kept, since a
+ * person may have cleared a field.
+ *
+ * @param path - our own
+ */
+export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
+  // Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs.
+  const isKept = (text: string): boolean => text.length <= MAX_VALUE && !looksLikeKey(text);
+  const kept = [...query].filter((parameter) => parameter.every(isKept));
+  // In the target of a request, a plus is a plus.
+  const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');
+  return search === '' || search.length > MAX_ADDRESS ? path : `${path}?${search}`;
+}
+
+/** Reads the query as forms with GET write it, where a plus is a space. */
+export function queryOf({ state }: PageContext): URLSearchParams {
+  return new URLSearchParams(state.target.querystring);
+}
 
 /** Where a sign-in leads by default. */
 export const SETTINGS = '/settings';

@@ -1,6 +1,72 @@
 import type { VNode } from 'preact';
-import { formatCount } from '../../../platform/text/count.js';
-import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../../usage/read-usage.js';
+import { formatCount } from '../../platform/text/count.js';
+import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../usage/read-usage.js';
+import type { UsageCounts } from '../../usage/write-usage.js';
+import { Stats } from './content/components.js';
+import { numeric, Table } from './content/table.js';
+
+/** The columns of {@link countCells}. */
+export const COUNT_COLUMNS = numeric('Total', 'Served', 'Refused', 'Failed', 'Success');
+
+export function countCells(counts: UsageCounts): string[] {
+  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
+}
+
+/** The number of requests, and what became of them. */
+export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+  const { served, refused, failed } = counts;
+  return (
+    <Stats
+      stats={{
+        Requests: formatCount(total(counts)),
+        Served: formatCount(served),
+        Refused: formatCount(refused),
+        Failed: formatCount(failed),
+      }}
+    />
+  );
+}
+
+/** Requests over time: a chart of each outcome, and the numbers as a table. */
+export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
+  const { unit } = USAGE_RANGES[range];
+  return (
+    <>
+      <UsageCharts range={range} buckets={buckets} />
+      <details class="fold">
+        <summary>
+          <h3>Numbers by {unit}</h3>
+        </summary>
+        <Table
+          caption={`Requests by ${unit}`}
+          columns={[unit === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', ...COUNT_COLUMNS]}
+          rows={buckets
+            .toReversed()
+            .map((bucket) => [<span class="nowrap">{bucketName(bucket.start, range)}</span>, ...countCells(bucket)])}
+          totals={['Total', ...countCells(sumOf(buckets))]}
+        />
+      </details>
+    </>
+  );
+}
+
+/** @returns the number of all requests */
+export function total({ served, refused, failed }: UsageCounts): number {
+  return served + refused + failed;
+}
+
+/** @returns the sum of several rows */
+export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
+  const sum = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
+  return { served: sum('served'), refused: sum('refused'), failed: sum('failed') };
+}
+
+/** @returns the part of requests that were served, such as `99.9%`: 100% only when all were. A dash for no requests */
+export function successRate(counts: UsageCounts): string {
+  const all = total(counts);
+  if (all === 0) return '–';
+  return counts.served === all ? '100%' : `${(Math.floor((counts.served / all) * 1000) / 10).toFixed(1)}%`;
+}
 
 /** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
 const SERIES = [
@@ -25,13 +91,13 @@ const LEAST_BAR = 2;
 /** The part of a bucket that stays free at each side of its bar. */
 const GAP = 0.12;
 
-export interface ChartsProps {
+interface ChartsProps {
   readonly range: UsageRange;
   readonly buckets: readonly UsageBucket[];
 }
 
 /** Requests over time as bars, on a scale for each of {@link SERIES}. */
-export function UsageCharts(props: ChartsProps): VNode {
+function UsageCharts(props: ChartsProps): VNode {
   return (
     <div class="usage-charts">
       {SERIES.map((series) => (
@@ -139,7 +205,7 @@ const WEEKDAY = new Intl.DateTimeFormat('en-US', { weekday: 'short', timeZone: '
 const HOURS_PER_LABEL = 6;
 
 /** @returns a name for an hour or a day of UTC: `Nov 23, 14:00` or `Nov 23` @param start - when it begins */
-export function bucketName(start: string, range: UsageRange): string {
+function bucketName(start: string, range: UsageRange): string {
   const day = DAY.format(new Date(start));
   return range === '24h' ? `${day}, ${timeOf(start)}` : day;
 }

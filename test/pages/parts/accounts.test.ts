@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { browserName } from '../../../../src/pages/parts/content/browser-name.js';
+import { browserName } from '../../../src/pages/parts/accounts.js';
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)';
 
@@ -13,7 +13,7 @@ describe('the name of a browser in the list of sessions', () => {
       [`Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) ${WEBKIT} CriOS/140.0 Mobile`, 'Chrome on iPhone'],
       ['curl/8.5.0', 'curl/8.5.0'],
       ['', 'Unknown browser'],
-      ['😀'.repeat(61), `${'😀'.repeat(60)}…`],
+      ['😀'.repeat(61), `${'😀'.repeat(59)}…`],
     ] as const) {
       assert.equal(browserName(userAgent), name);
     }

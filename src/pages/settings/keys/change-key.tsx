@@ -1,16 +1,102 @@
+import type { Knex } from 'knex';
 import type { VNode } from 'preact';
-import { requireAccepted, setKeyExpiry } from '../../../keys/edit-key.js';
+import { findKeyPrefix, KEY_AS_LABEL } from '../../../keys/api-key.js';
+import { requireAccepted, setKeyLabel, setKeyExpiry } from '../../../keys/edit-key.js';
 import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
-import type { KeyRecord } from '../../../keys/key-record.js';
-import { formatTime, RelativeTime, Time } from '../../parts/content/values.js';
+import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { MAX_LABEL, findPredecessor } from '../../../keys/keys.js';
+import { revokeKey } from '../../../keys/revoke.js';
+import { formatTime, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
-import { formParser, type Submission } from '../../parts/forms/form.js';
-import { ErrorSummary, Field, Form } from '../../parts/forms/form-elements.js';
+import { formParser, ErrorSummary, Field, Form, type Submission } from '../../parts/forms/form.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
-import { keyPath, KeyReference } from '../../parts/keys/key-name.js';
-import { queryOf } from '../../parts/web/page-address.js';
-import type { Guards, SettingsRouter } from '../guards.js';
-import { formPage, KEY_PATH, recordOf } from './one-key.js';
+import { keyPath, KeyReference, RevokeForm } from '../../parts/keys.js';
+import { queryOf } from '../../parts/web/addresses.js';
+import type { Guards, SettingsContext, SettingsRouter } from '../settings-page.js';
+import { formPage, KEY_PATH, recordOf, prefixOf } from './one-key.js';
+
+/** The fields of a form that names a label, for its parser. */
+export const LABEL_FIELDS = {
+  label: {
+    schema: { maxLength: MAX_LABEL, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
+    message: (label: string) =>
+      findKeyPrefix(label) === undefined
+        ? `Use at most ${MAX_LABEL} characters for the label, without line breaks or other control characters.`
+        : KEY_AS_LABEL,
+  },
+} as const;
+
+const parseLabelForm = formParser(LABEL_FIELDS);
+
+const LABEL_TITLE = 'Change the label';
+
+/** @throws PageError 404; KeyRefused for a key that is no longer accepted */
+async function acceptedKeyOf(ctx: SettingsContext, db: Knex): Promise<KeyRecord> {
+  const record = await recordOf(ctx, db);
+  requireAccepted(record);
+  return record;
+}
+
+/** Adds the form that changes the label of a key. */
+export function addLabel(router: SettingsRouter, { db, beginChange }: SiteParts, { notSuspended }: Guards): void {
+  router.get(`${KEY_PATH}/label`, notSuspended, async (ctx) => {
+    const record = await acceptedKeyOf(ctx, db);
+    const label = newLabelOf(queryOf(ctx)) ?? record.label ?? '';
+    const submission = { values: { label }, errors: {} };
+    formPage(ctx, record, LABEL_TITLE, <LabelForm prefix={record.prefix} submission={submission} />);
+  });
+
+  router.post(`${KEY_PATH}/label`, notSuspended, async (ctx) => {
+    const record = await acceptedKeyOf(ctx, db);
+    const { developerId, prefix } = record;
+    const submission = parseLabelForm(ctx);
+    const { label } = submission.values;
+    if (submission.errors.label !== undefined) {
+      formPage(ctx, record, LABEL_TITLE, <LabelForm prefix={prefix} submission={submission} />, 422);
+      return;
+    }
+    const endChange = beginChange();
+    const by = { kind: 'developer', developerId } as const;
+    const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
+    await endChange(false);
+    redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
+  });
+}
+
+/** @returns the label that the address of a form has, undefined for none */
+export function newLabelOf(query: URLSearchParams): string | undefined {
+  return query.get('label')?.slice(0, MAX_LABEL);
+}
+
+interface LabelFieldProps {
+  readonly submission: Submission<'label'>;
+}
+
+function LabelForm({ prefix, submission }: LabelFieldProps & { readonly prefix: string }): VNode {
+  return (
+    <>
+      <ErrorSummary errors={submission.errors} />
+      <Form action={`${keyPath(prefix)}/label`} label="Save label" cancel={keyPath(prefix)}>
+        <LabelField submission={submission} />
+      </Form>
+    </>
+  );
+}
+
+/** The field that names a label. */
+export function LabelField({ submission: { values, errors } }: LabelFieldProps): VNode {
+  return (
+    <Field
+      name="label"
+      label="Label"
+      hint="Optional. A name that tells your keys apart, such as production or staging."
+      // A key is not shown again.
+      value={findKeyPrefix(values.label) === undefined ? values.label : ''}
+      error={errors.label}
+      maxLength={MAX_LABEL}
+    />
+  );
+}
 
 /** When a key expires, by the value of its option: after a number of days, on a date, or never. */
 const LIFETIMES = [
@@ -71,26 +157,24 @@ const { lifetime, date } = EXPIRY_FIELDS;
 
 const parseExpiry = formParser({ lifetime: { schema: { enum: [KEEP, ...lifetime.schema.enum] } }, date });
 
-const TITLE = 'Change the expiry';
+const EXPIRY_TITLE = 'Change the expiry';
 
 /** Adds the form that changes when a key expires. */
 export function addExpiry(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
   router.get(`${KEY_PATH}/expiry`, guards.requireRecentSignIn, async (ctx) => {
-    const record = await recordOf(ctx, db);
-    requireAccepted(record);
+    const record = await acceptedKeyOf(ctx, db);
     const values = expiryValues(queryOf(ctx), record.expiresAt === null ? 'none' : KEEP);
-    formPage(ctx, record, TITLE, <ExpiryForm record={record} submission={{ values, errors: {} }} />);
+    formPage(ctx, record, EXPIRY_TITLE, <ExpiryForm record={record} submission={{ values, errors: {} }} />);
   });
 
   router.post(`${KEY_PATH}/expiry`, guards.requireRecentSignIn, async (ctx) => {
-    const record = await recordOf(ctx, db);
-    requireAccepted(record);
+    const record = await acceptedKeyOf(ctx, db);
     const { developerId, prefix } = record;
     const { values } = parseExpiry(ctx);
     const chosen = expiryOf(values);
     if ('error' in chosen) {
       const form = <ExpiryForm record={record} submission={{ values, errors: { date: chosen.error } }} />;
-      formPage(ctx, record, TITLE, form, 422);
+      formPage(ctx, record, EXPIRY_TITLE, form, 422);
       return;
     }
     if (values.lifetime === KEEP || isChosenAgain(record, chosen.expires)) {
@@ -186,4 +270,30 @@ export function ExpiryFields({
 
 function dayAfter(days: number): string {
   return new Date(Date.now() + days * DAY_SECONDS * 1_000).toISOString().slice(0, 10);
+}
+
+/** Adds the form that revokes a key. */
+export function addRevokeKey(router: SettingsRouter, { db, beginChange }: SiteParts, { notSuspended }: Guards): void {
+  router.get(`${KEY_PATH}/revoke`, notSuspended, async (ctx) => {
+    const record = await recordOf(ctx, db);
+    const { prefix } = record;
+    const { kind } = stateOf(record);
+    if (kind === 'revoked' || kind === 'expired') {
+      redirectAndConfirm(ctx, keyPath(prefix), kind === 'revoked' ? 'already_revoked' : 'already_ended');
+      return;
+    }
+    const predecessor = await findPredecessor(db, prefix);
+    const replaced = predecessor && stateOf(predecessor).kind === 'rolled' ? predecessor : undefined;
+    formPage(ctx, record, `Revoke ${prefix}`, <RevokeForm record={record} replaced={replaced} />);
+  });
+
+  router.post(`${KEY_PATH}/revoke`, notSuspended, async (ctx) => {
+    const prefix = prefixOf(ctx);
+    const { developerId } = ctx.state.session;
+    const endChange = beginChange();
+    const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
+    const propagation = await endChange(!wasRevoked);
+    if (wasRevoked) redirectAndConfirm(ctx, keyPath(prefix), 'already_revoked');
+    else redirectAndConfirm(ctx, keyPath(prefix), 'revoked', propagation);
+  });
 }

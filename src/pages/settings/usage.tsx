@@ -1,23 +1,25 @@
 import { Readable } from 'node:stream';
-import { formatCount } from '../../../platform/text/count.js';
+import type { VNode } from 'preact';
+import type { QuotaReader, QuotaState } from '../../admission/charge/limiter.js';
+import { listPlansOf } from '../../keys/key-summary.js';
+import type { Plan } from '../../limits/plans.js';
+import type { Quota } from '../../limits/quotas.js';
+import { formatCount } from '../../platform/text/count.js';
 import {
   readUsageByKey,
   readUsageCsv,
   readUsageOverTime,
   USAGE_RANGES,
   type UsageRange,
-} from '../../../usage/read-usage.js';
-import type { SiteParts } from '../../parts/context.js';
-import { Table } from '../../parts/content/table.js';
-import { UserText } from '../../parts/content/values.js';
-import type { Guards, SettingsContext, SettingsRouter } from '../guards.js';
-import { KeyFilter, readKeyChoice } from '../key-filter.js';
-import { KeyName } from '../../parts/keys/key-name.js';
-import { Pager, readListPage } from '../../parts/forms/list-page.js';
-import { settingsPage } from '../settings-page.js';
-import { COUNT_COLUMNS, countCells, successRate, sumOf, total, UsageOverTime } from '../../parts/usage/over-time.js';
-import { Quotas, readPlanStates } from './quotas.js';
-import { Stats } from '../../parts/content/components.js';
+} from '../../usage/read-usage.js';
+import { UserText, Stats } from '../parts/content/components.js';
+import { Table } from '../parts/content/table.js';
+import type { SiteParts } from '../parts/context.js';
+import { Pager, readListPage } from '../parts/forms/list-page.js';
+import { KeyName } from '../parts/keys.js';
+import { COUNT_COLUMNS, countCells, successRate, sumOf, total, UsageOverTime } from '../parts/usage.js';
+import { KeyFilter, readKeyChoice } from './key-filter.js';
+import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from './settings-page.js';
 
 const PATH = '/settings/usage';
 
@@ -136,4 +138,92 @@ function rangeOf({ state }: SettingsContext): UsageRange {
 function addressOf(range: UsageRange, key: string | undefined): string {
   const query = new URLSearchParams({ ...(range !== DEFAULT_RANGE && { range }), ...(key !== undefined && { key }) });
   return query.size === 0 ? PATH : `${PATH}?${query.toString()}`;
+}
+
+/** A plan of a developer, and what is left of its limits. */
+export interface PlanState extends QuotaState {
+  readonly plan: Plan;
+}
+
+/** Reads what is left of the limits of each plan that applies to a developer, without charging a request. */
+export async function readPlanStates(
+  { db, limiter }: { readonly db: SiteParts['db']; readonly limiter: QuotaReader },
+  developerId: number,
+): Promise<readonly PlanState[]> {
+  const plans = await listPlansOf(db, developerId);
+  return Promise.all(plans.map(async (plan) => ({ plan, ...(await limiter.read({ developerId, plan })) })));
+}
+
+/** How much of each plan's limits is used: a meter and the same in words. */
+export function Quotas({ states }: { readonly states: readonly PlanState[] }): VNode {
+  return (
+    <>
+      <ul class="card-grid quotas">
+        {states.map(({ plan, quotas }) => (
+          <li key={plan.id} class="card">
+            <h3>{plan.name} plan</h3>
+            {quotas.map((quota) => (
+              <QuotaMeter key={quota.name} plan={plan} quota={quota} />
+            ))}
+          </li>
+        ))}
+      </ul>
+      {states.some(({ countedIn }) => countedIn === 'process') && (
+        <p class="muted small">Counted by this server only; other servers count separately.</p>
+      )}
+    </>
+  );
+}
+
+/** The parts of a limit at which the meter changes its colour. */
+const HIGH = { low: 0.8, high: 0.95 };
+
+/** @returns the part of a quota that is used, from 0 to 1, where it is so much that its owner should act */
+export function highShareOf(quota: Quota): number | undefined {
+  const share = usedOf(quota) / quota.limit;
+  return share >= HIGH.low ? share : undefined;
+}
+
+/** @returns how many requests are charged to a quota */
+function usedOf({ limit, remaining }: Quota): number {
+  return limit - remaining;
+}
+
+function QuotaMeter({ plan, quota }: { readonly plan: Plan; readonly quota: Quota }): VNode {
+  const { name, limit, resetSeconds } = quota;
+  const id = `${plan.id}-${name}`;
+  const used = usedOf(quota);
+  return (
+    <div class="meter-row">
+      <label for={id}>
+        {name === 'minute' ? 'Per minute' : 'Per 24 hours'}
+        <span class="visually-hidden"> on the {plan.name} plan</span>
+      </label>
+      <meter
+        class="meter"
+        id={id}
+        min={0}
+        max={limit}
+        low={Math.floor(limit * HIGH.low)}
+        high={Math.floor(limit * HIGH.high)}
+        optimum={0}
+        value={used}
+      >
+        {formatCount(used)} used
+      </meter>
+      <span class="muted small">
+        {formatCount(used)} of {formatCount(limit)} requests
+        {used > 0 && `; resets ${resetTime(resetSeconds)}`}
+      </span>
+    </div>
+  );
+}
+
+/** @returns when a quota resets: `in 34 s`, or `at 18:40 UTC, in 5 h 12 min` */
+export function resetTime(seconds: number): string {
+  if (seconds <= 120) return `in ${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  const duration = [hours > 0 ? `${hours} h` : [], rest > 0 ? `${rest} min` : []].flat().join(' ');
+  return `at ${new Date(Date.now() + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
 }
