@@ -60,9 +60,12 @@ export async function sendNotice(
   } catch (error) {
     if (timeout.aborted) return { kind: 'failed', reason: `no response within ${timeoutMs / 1000} s` };
     const { cause, name } = error as {
-      readonly cause?: { readonly code?: unknown };
+      readonly cause?: { readonly code?: unknown; readonly message?: unknown; readonly name?: unknown };
       readonly name: string;
     };
+    // Its code depends on the version of Node.js.
+    if (cause?.name === 'HTTPParserError') return { kind: 'failed', reason: 'the response is not HTTP' };
+    if (cause?.message === 'bad port') return { kind: 'failed', reason: 'fetch refuses this port' };
     return { kind: 'failed', reason: typeof cause?.code === 'string' ? cause.code : name };
   }
 }

@@ -28,7 +28,7 @@ const WRONG: readonly (readonly [
 ])[] = [
   ['nothing', () => undefined, /^no response within 0\.3 s$/, 300],
   ['a header without an end', (socket) => endlessly(socket, `${HEAD}X: `), /^UND_ERR_HEADERS_OVERFLOW$/],
-  ['something other than HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'), /^HPE_\w+$/],
+  ['something other than HTTP', (socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n'), /^the response is not HTTP$/],
   ['the end of the connection', (socket) => socket.end(), /^UND_ERR_SOCKET$/],
   [
     'a redirect',
