@@ -12,10 +12,14 @@ import type { NoticeCounts } from './parts/notices.js';
 import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
-/** The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. */
+/**
+ * The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. One that
+ * has replayed no change since its start has no time of the last one.
+ */
 const LAG = `
   select case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
-              else extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp())::float8 end as lag`;
+              else extract(epoch from clock_timestamp()
+                     - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 end as lag`;
 
 /**
  * Creates the metrics of the service. Requests are counted when they end. All other numbers are read at each scrape.
