@@ -27,8 +27,8 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /**
- * The type of the problems of a code (RFC 9457, section 3.1.1): its entry in the reference. It is relative, so that it is
- * the same in every deployment. Where the pages are off, it identifies the type all the same, and nothing answers there.
+ * The type of the problems of a code (RFC 9457, section 3.1.1): its entry in the reference. It is relative, and so the
+ * same in every deployment. Where the pages are off, it still identifies the type, and nothing answers there.
  */
 export const problemType = (code: ErrorCode): string => `/docs#error-${code}`;
 

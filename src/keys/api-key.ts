@@ -75,7 +75,7 @@ export function hashApiKey(text: string): KeyHash | undefined {
   return isWellFormed ? (hash('sha256', text, 'base64') as KeyHash) : undefined;
 }
 
-/** What a text that {@link hashApiKey} refuses seems to be: a key with a typing error, the beginning of a key, or no key. */
+/** What a text that {@link hashApiKey} refuses seems to be: a mistyped key, the beginning of a key, or no key. */
 export function formOf(text: string): 'mistyped' | 'cut_off' | 'other' {
   if (KEY_FORMAT.test(text)) return 'mistyped';
   return KEY_START.test(text) && text.length < KEY_LENGTH ? 'cut_off' : 'other';

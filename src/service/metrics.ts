@@ -13,8 +13,8 @@ import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
 /**
- * The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. One that
- * has replayed no change since its start has no time of the last one.
+ * The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. One
+ * that has replayed no change since its start has no time of the last one.
  */
 const LAG = `
   select case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0

@@ -92,8 +92,8 @@ async function lock(session: Connection, schema: string): Promise<void> {
 }
 
 /**
- * @throws OperatorError for a missing password or a pooler that lends its sessions; DatabaseUnavailable, or the error of
- *   the database or the driver
+ * @throws OperatorError for a missing password or a pooler that lends its sessions; DatabaseUnavailable, or the error
+ *   of the database or the driver
  */
 export async function connect(databaseUrl: string, applicationName: string): Promise<Connection> {
   const session = await open(databaseUrl, applicationName);

@@ -90,8 +90,8 @@ export async function stageCopy(
 }
 
 /**
- * Requires that the lines of a file are no more than the manifest says, and none longer than a title can be, before they
- * are stored.
+ * Requires that the lines of a file are no more than the manifest says, and none longer than a title can be, before
+ * they are stored.
  */
 async function* requireBounds(
   { name, decoded_bytes: most, rows }: CopyFile,

@@ -57,7 +57,7 @@ export async function createDemoKey(db: Knex): Promise<CreatedKey> {
   return createKey(db, { developerId: developer.id, planId: DEMO_PLAN, label: 'demo' });
 }
 
-/** Returns the first steps for a person who has just started the service. @param listening - where the server listens */
+/** Returns the first steps for a person who has just started the service. @param listening - the server's URL */
 export function welcome(
   listening: string,
   { publicUrl = withLocalName(listening), site }: Pick<Config, 'publicUrl' | 'site'>,

@@ -19,7 +19,8 @@ const FLUSH_INTERVAL_MS = 10_000;
 const FLUSHES_PER_REMOVAL = 60;
 
 /**
- * Opens the records of requests that are kept in memory, and starts the work that no request waits for: saving them and removing old rows.
+ * Opens the records of requests that are kept in memory, and starts the work that no request waits for: saving them
+ * and removing old rows.
  *
  * @param opened - saves the records for the last time when it is closed
  */

@@ -82,7 +82,8 @@ function headerDeviations(response: Node, { headers }: Answer, code: string | un
   return Object.keys(documented).flatMap((name) => {
     const { required = false, schema } = resolve(child(documented, name)) as unknown as Header;
     const value = headers[name.toLowerCase()];
-    // The optional fields of a problem are those of a checked key. Later failures may come before or after the plan is read.
+    // The optional fields of a problem are those of a checked key. Later failures may come before or after the plan
+    // is read.
     const isAbsent = !required && code === 'malformed_request';
     const isExpected = required || (code !== undefined && !isAbsent && !LATER_FAILURES.includes(code));
     if (value === undefined) return isExpected ? [`header ${name} is missing`] : [];
