@@ -26,6 +26,9 @@ const KEPT_DAYS = 35;
 
 const IS_PENDING = 'delivered_at is null and given_up_at is null';
 
+/** True for a notice that is not sent any more. */
+const IS_OVER = `(created_at < now() - interval '${SENT_DAYS} days')`;
+
 /**
  * Takes the next notice that is due. No other process sends it before the pause to the next attempt has passed, which
  * is longer than an attempt takes.
@@ -39,7 +42,7 @@ export async function claimNotice(db: Knex): Promise<ClaimedNotice | undefined> 
         set attempts = attempts + 1,
             next_attempt_at = now() + make_interval(secs => least(${longest}, ${first} * 2 ^ least(attempts, 20)))
       where id = (
-        select id from notices where ${IS_PENDING} and next_attempt_at <= now()
+        select id from notices where ${IS_PENDING} and not ${IS_OVER} and next_attempt_at <= now()
          order by next_attempt_at limit 1 for update skip locked)
       returning id, type, occurred_at as "occurredAt", data, attempts as attempt`,
   );
@@ -59,7 +62,7 @@ export async function markDelivered(db: Knex, { id }: Notice): Promise<void> {
 export async function giveUpNotices(db: Knex): Promise<readonly ClaimedNotice[]> {
   const { rows } = await db.raw<{ rows: ClaimedNotice[] }>(
     `update notices set given_up_at = now()
-      where ${IS_PENDING} and created_at < now() - interval '${SENT_DAYS} days'
+      where ${IS_PENDING} and ${IS_OVER}
       returning id, type, occurred_at as "occurredAt", data, attempts as attempt`,
   );
   return rows;
