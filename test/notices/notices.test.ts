@@ -7,6 +7,7 @@ import { setPlan } from '../../src/limits/plans.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import { claimNotice } from '../../src/notices/outbox.js';
 import { CloseStack } from '../../src/platform/process/close-stack.js';
 import { startNotices } from '../../src/service/parts/notices.js';
 import { eventually } from '../support/eventually.js';
@@ -213,6 +214,24 @@ describe('notices to the operator', () => {
     const counted = (await scrape(metricsUrl)).series.get('catalog_notices_given_up_total') ?? 0;
     const own = services[0]?.logged.filter((line) => line.includes('a notice was given up')).length;
     assert.equal(counted, own);
+  });
+
+  it('a notice that is to be given up is not sent, whatever has not given it up yet', async () => {
+    await settle();
+    // Uncommitted, so that no server sees it.
+    await world.db.transaction(async (transaction) => {
+      const insert = (age: string) =>
+        transaction.raw(
+          `insert into notices (type, subject, data, created_at)
+           values ('notice.test', ?, '{}', now() - cast(? as interval))`,
+          [age, age],
+        );
+      await insert('73 hours');
+      assert.equal(await claimNotice(transaction), undefined);
+      await insert('71 hours');
+      assert.equal((await claimNotice(transaction))?.type, 'notice.test');
+      await transaction.rollback();
+    });
   });
 
   it('each notice is sent by one of several servers, once', async () => {
