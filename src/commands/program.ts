@@ -109,7 +109,7 @@ function asStarted(text: string, command: string): string {
   return text.replaceAll(CALL, `${command} `);
 }
 
-/** @returns what the operator is told about an error; the stack where only a developer can help */
+/** @returns the text to print about an error; the stack where only a developer can help */
 async function textOf(error: unknown): Promise<string> {
   if (error instanceof OperatorError) return withAdvice(error);
   if (error instanceof ConfigError) return error.message;

@@ -21,8 +21,6 @@ export interface ServiceOptions {
   readonly migrate: boolean;
   /** Called when the embedded PostgreSQL ends by itself. */
   readonly onDatabaseLost?: (reason: OperatorError) => void;
-  /** Called when the database is open, before the service takes requests. */
-  readonly prepare?: (database: ConnectedDatabase) => void | Promise<void>;
   /** The pages for people; undefined for a server without. */
   readonly site?: typeof Site | undefined;
   /** Loads the pages for the operator; undefined for a server without. */
@@ -32,6 +30,8 @@ export interface ServiceOptions {
 
 /** The parts of the service that tests replace. */
 export interface ServiceOverrides {
+  /** Called when the primary is open, before its first query for requests. */
+  readonly prepare?: (database: ConnectedDatabase) => void;
   /** The clock of this process, in microseconds since 1970. */
   readonly now?: () => Micros;
   readonly failurePolicy?: FailurePolicy;

@@ -92,13 +92,16 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     packageRoot: PACKAGE_ROOT,
     nodeVersion: process.versions.node,
     migrate: false,
-    prepare({ db }) {
-      db.on('query', ({ sql, bindings }: Statement) => {
-        queries.push(sql);
-        statements.push({ sql, bindings });
-      });
+    overrides: {
+      flushIntervalMs: HOUR_MS,
+      prepare({ db }) {
+        db.on('query', ({ sql, bindings }: Statement) => {
+          queries.push(sql);
+          statements.push({ sql, bindings });
+        });
+      },
+      ...overrides,
     },
-    overrides: { flushIntervalMs: HOUR_MS, ...overrides },
   });
   const { url, metricsUrl } = service;
   const db = database?.db ?? connectTo(databaseUrl);

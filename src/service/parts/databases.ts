@@ -25,7 +25,7 @@ export interface Databases extends ConnectedDatabase {
 
 /** Opens the databases, and begins to check the primary. */
 export async function openDatabases(options: ServiceOptions, health: Health, opened: CloseStack): Promise<Databases> {
-  const { config, log, packageRoot, migrate, onDatabaseLost, prepare } = options;
+  const { config, log, packageRoot, migrate, onDatabaseLost, overrides } = options;
   const { databaseMs, replicaMs } = timeBounds(config);
   const primary = await connectDatabase({
     databaseUrl: config.databaseUrl,
@@ -39,7 +39,7 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
     onLost: onDatabaseLost,
   });
   opened.add(primary, (it) => it.close());
-  await prepare?.(primary);
+  overrides?.prepare?.(primary);
   const { db, fence } = primary;
   fence.onRaised(() => log.warn({ timeline: fence.newest?.number }, PROMOTED));
   const check = databaseCheck(db, health, databaseMs);

@@ -174,7 +174,7 @@ export function harmless(text: string): string {
   return text.replaceAll(DIRECTION_CONTROLS, '\uFFFD');
 }
 
-/** What every page knows of its deployment. */
+/** The facts about the deployment that every page shows. */
 export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'publicUrl'>>({
   operatorContact: undefined,
   publicUrl: () => '',
