@@ -16,7 +16,7 @@ const MOST_BYTES = 40_000;
 
 const SECURITY_FIELDS = {
   'content-security-policy':
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; font-src 'self'; " +
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',
@@ -132,9 +132,11 @@ describe('the site', () => {
 
   it('files have names that change with their content, and browsers may keep them', async () => {
     const assets = assetsOf(await ask('/'));
-    assert.equal(assets.length, 3);
+    const { text: stylesheet } = await ask(assets.find((path) => path.endsWith('.css')) ?? '');
+    const fonts = [...stylesheet.matchAll(/url\(['"]?([^'")]+)/g)].map(([, path = '']) => path);
+    assert.ok(fonts.length > 0 && fonts.every((path) => assets.includes(path)), 'the font is loaded with the page');
     for (const path of assets) {
-      assert.match(path, /^\/assets\/\w+\.[0-9a-f]{12}\.(css|js|svg)$/);
+      assert.match(path, /^\/assets\/[\w-]+\.[0-9a-f]{12}\.(css|js|svg|woff2)$/);
       const reply = await ask(path, {});
       assert.equal(reply.status, 200);
       assertHeaders(reply, { 'cache-control': 'public, max-age=31536000, immutable', ...SECURITY_FIELDS });

@@ -30,7 +30,7 @@ export interface SiteParts extends DeadlineParts {
 /** The static files of the pages, kept in memory. */
 export interface StaticFiles {
   /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
-  readonly paths: Readonly<Record<'site.css' | 'site.js' | 'favicon.svg', string>>;
+  readonly paths: Readonly<Record<'site.css' | 'site.js' | 'favicon.svg' | 'source-sans-3.woff2', string>>;
   /** For browsers and programs that ask for `/favicon.ico`, whatever a page names. */
   readonly favicon: Representation;
   /** Every file by its path. */

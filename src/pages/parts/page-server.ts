@@ -72,6 +72,7 @@ const CONTENT_SECURITY_POLICY = [
   "script-src 'self'",
   "connect-src 'self'",
   "img-src 'self'",
+  "font-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
   "frame-ancestors 'none'",

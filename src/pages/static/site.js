@@ -77,6 +77,20 @@ function remember(name, value) {
   }
 }
 
+/** Shows the page light or dark; an empty theme leaves that to the system. */
+function applyTheme(theme) {
+  document.documentElement.dataset.theme = theme ?? '';
+}
+
+/** Makes a list of themes change that of every page, and remembers the choice. */
+function rememberTheme(list) {
+  list.value = recall('theme') ?? '';
+  list.addEventListener('change', () => {
+    remember('theme', list.value);
+    applyTheme(list.value);
+  });
+}
+
 /** Shows the alternative of a group that has a value, if one has it. */
 function choose(group, value) {
   for (const input of all('input', group)) if (input.value === value) input.checked = true;
@@ -275,7 +289,7 @@ function enableTrying(form) {
 function describeFailure({ reason }) {
   if (reason === 'late') return `No response within ${CALL_TIMEOUT_MS / 1000} seconds. Try again in a moment.`;
   if (!navigator.onLine) return 'You are offline. Connect to the internet, then send the request again.';
-  return 'The service did not answer. It may be down: see its status on the home page. Otherwise check your connection.';
+  return 'The service did not answer. It may be down: see its status page. Otherwise check your connection.';
 }
 
 /** Shows a response: its status and what it means, its body and its header fields. */
@@ -381,6 +395,8 @@ function replaceAnswer({ dataset: { address } }) {
   history.replaceState(history.state, '', address);
 }
 
+applyTheme(recall('theme'));
+all('[data-theme-choice]').forEach(rememberTheme);
 // Browsers offer the clipboard on https and on loopback only.
 if (navigator.clipboard) {
   for (const button of all('[data-copy]'))

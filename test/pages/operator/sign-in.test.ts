@@ -126,7 +126,7 @@ describe('sign-in to the operator pages', () => {
         'cache-control': path.startsWith('/guides') ? 'no-cache' : 'no-store',
         'content-type': 'text/html; charset=utf-8',
         'content-security-policy':
-          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; font-src 'self'; " +
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
         'x-content-type-options': 'nosniff',
         'cross-origin-opener-policy': 'same-origin',

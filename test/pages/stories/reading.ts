@@ -22,6 +22,24 @@ export function readingStories(stage: Stage): void {
     assert.ok(Math.abs(((await last.boundingBox())?.y ?? NaN) - top) < 1, 'the chosen tab stays in its place');
   });
 
+  it('the theme that was chosen is shown on later pages too, and the font of the site is loaded', async () => {
+    const { page, open } = await stage.newProfile();
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    await open('/');
+    const before = await background();
+    await page.getByLabel('Theme').selectOption('dark');
+    await page.goto('/status');
+    const dark = await background();
+    assert.notEqual(dark, before);
+    await page.getByLabel('Theme').selectOption('');
+    assert.equal(await background(), before);
+    await eventually('the font is loaded', () =>
+      page.evaluate(() =>
+        [...document.fonts].some(({ family, status }) => /Sans 3"?$/.test(family) && status === 'loaded'),
+      ),
+    );
+  });
+
   it('a link to a heading appears with the focus, leads to it and is copied', async () => {
     const { page } = await stage.visit('/docs/guides/mirroring');
     const link = page.getByRole('link', { name: 'Link to Start from a copy' });

@@ -14,7 +14,7 @@ interface DocumentProps extends Omit<PageDescription, 'section'> {
   readonly name: string;
   /** What stands in the header. */
   readonly header: ComponentChildren;
-  /** What stands in the footer; there is none where it is left out. */
+  /** What stands in the footer before the choice of a theme. */
   readonly footer?: ComponentChildren;
   readonly children: ComponentChildren;
 }
@@ -39,9 +39,18 @@ export function Document({
         <title>{`${hasErrors ? 'Error: ' : ''}${title === name ? title : `${title} · ${name}`}`}</title>
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
-        {description !== undefined && <meta name="description" content={description} />}
+        <meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)" />
+        <meta name="theme-color" content="#0f1219" media="(prefers-color-scheme: dark)" />
+        {description !== undefined && <Preview name={name} title={title} description={description} />}
         {markdown !== undefined && <link rel="alternate" type="text/markdown" href={markdown} />}
         <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
+        <link
+          rel="preload"
+          href={files.paths['source-sans-3.woff2']}
+          as="font"
+          type="font/woff2"
+          crossorigin="anonymous"
+        />
         <link rel="stylesheet" href={files.paths['site.css']} />
         <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
       </head>
@@ -55,13 +64,41 @@ export function Document({
         <main id="main" tabIndex={-1} data-address={address}>
           {children}
         </main>
-        {footer !== undefined && (
-          <footer class="site-footer">
-            <div class="site-footer-inner">{footer}</div>
-          </footer>
-        )}
+        <footer class="site-footer">
+          <div class="site-footer-inner">
+            {footer}
+            <ThemeChoice />
+          </div>
+        </footer>
       </body>
     </html>
+  );
+}
+
+/** What search engines and chats show of a page that everybody may see. The latter read Open Graph (ogp.me). */
+function Preview({ name, title, description }: Record<'name' | 'title' | 'description', string>): VNode {
+  return (
+    <>
+      <meta name="description" content={description} />
+      <meta property="og:type" content="website" />
+      <meta property="og:site_name" content={name} />
+      <meta property="og:title" content={title} />
+      <meta property="og:description" content={description} />
+    </>
+  );
+}
+
+/** The choice between light and dark. The script makes it work and remembers it. */
+function ThemeChoice(): VNode {
+  return (
+    <label class="theme-choice scripted">
+      Theme{' '}
+      <select data-theme-choice autocomplete="off">
+        <option value="">System</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </select>
+    </label>
   );
 }
 
@@ -126,7 +163,7 @@ export function Layout({ section, ...document }: LayoutProps): VNode {
               <a href="/revoke-leaked-key">Revoke a leaked key</a>
             </li>
             <li>
-              <a href="/readyz">Status (JSON)</a>
+              <a href="/status">Status</a>
             </li>
           </ul>
         </>
