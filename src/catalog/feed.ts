@@ -101,6 +101,16 @@ const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micr
   ({ position, feedStart }) => `${position} ${feedStart}`,
 );
 
+const READ_NEWEST = new Statement<FeedEntry, [count: number]>(
+  'newest-entries',
+  `select svc_id, media_type, title, updated_at, has_bundles from titles order by updated_at desc limit $1`,
+);
+
+/** Reads the entries that changed last, the newest first. */
+export function readNewestEntries(db: Knex, count: number): Promise<readonly FeedEntry[]> {
+  return READ_NEWEST.rows(db, count);
+}
+
 function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
   const mediaTypes = media_types.split(',') as FeedEntry['media_type'][];
   const texts = JSON.parse(titles) as string[];

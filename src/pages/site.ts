@@ -14,6 +14,7 @@ import { addReference } from './public/reference/reference.js';
 import { addRootFiles } from './public/root-files.js';
 import { addRevokeLeakedKey } from './public/revoke-leaked-key.js';
 import { addSearch, openSearch } from './public/search/search-page.js';
+import { addStatusPage } from './public/status.js';
 import { addSettings } from './settings/settings.js';
 import { addOidc } from './settings/sign-in/oidc.js';
 import { addSignIn } from './settings/sign-in/sign-in.js';
@@ -35,6 +36,7 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
   router.use(bound);
   addLandingPage(router, parts);
+  addStatusPage(router, parts);
   addGuides(router, parts);
   addRootFiles(router, parts);
   addSearch(router, search);

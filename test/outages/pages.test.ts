@@ -9,7 +9,7 @@ import { send } from '../support/request.js';
 import { serveWithoutDatabase } from '../pages/site-alone.js';
 
 describe('the pages during an outage', () => {
-  it('the landing page is served without the database, and says that its numbers are unavailable', async () => {
+  it('the landing page and the status page are served without the database, and the former without its numbers', async () => {
     const { url, health, server } = await serveWithoutDatabase();
     health.note('database', 'lost');
     const { status, text } = await send(url, '/');
@@ -18,7 +18,9 @@ describe('the pages during an outage', () => {
     assert.ok(text.includes('Your keys are not affected'));
     assert.ok(text.includes('These numbers are unavailable right now.') && text.includes('The plans cannot be shown'));
     assert.doesNotMatch(text, /database|Redis/);
+    assert.ok(text.includes('The latest changes are unavailable right now.'));
     assert.ok(text.includes('curl --fail-with-body'));
+    assert.ok((await send(url, '/status')).text.includes('Most calls fail with 503'));
     health.note('database', 'up');
     health.note('redis', 'lost');
     await eventually('the page shows the new status', async () => {

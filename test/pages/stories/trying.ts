@@ -151,7 +151,7 @@ export function tryingStories(stage: Stage): void {
     await page.context().setOffline(false);
     await page.route('**/api/v1/**', (route) => route.abort('connectionrefused'));
     await send(stage.service.key);
-    await says(/^The service did not answer\. It may be down: see its status on the home page\./);
+    await says(/^The service did not answer\. It may be down: see its status page\./);
     await page.unroute('**/api/v1/**');
     await page.clock.install();
     await page.route('**/api/v1/**', () => undefined);

@@ -1,18 +1,22 @@
 import { readCatalogCounts } from '../../../catalog/counts.js';
+import { readNewestEntries } from '../../../catalog/feed.js';
 import { listPlans } from '../../../limits/plans.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
 import { cached } from '../../parts/web/cached.js';
-import { Badge, Button, Notice, type Tone } from '../../parts/content/components.js';
+import { Badge, Button, Notice } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
 import { GUIDES_PATH } from '../guides/guides.js';
 import { keyAddress, KeySteps } from './get-a-key.js';
-import { Plans, Totals } from './numbers.js';
-import type { Health } from '../../../platform/telemetry/health.js';
+import { Newest, Plans, Totals } from './numbers.js';
+import { STATUS_PATH, statusForCallers } from '../status.js';
 
 /** How long the page shows the same numbers and the same status, in milliseconds. */
 const LIFETIME_MS = 1_000;
+
+/** How many of the latest changes the page shows. */
+const NEWEST = 10;
 
 /** Guides that the page leads to: how to call the API, to generate a client, and to keep a mirror. */
 const FIRST_GUIDES = 3;
@@ -20,8 +24,8 @@ const FIRST_GUIDES = 3;
 /** Adds the landing page, `/`. While the database is down, notices replace the numbers. */
 export function addLandingPage(router: PageRouter, { db, health, site }: PublicParts): void {
   const landing = cached(async () => {
-    const numbers = await Promise.all([readCatalogCounts(db), listPlans(db)]).then(
-      ([counts, plans]) => ({ counts, plans }),
+    const numbers = await Promise.all([readCatalogCounts(db), readNewestEntries(db, NEWEST), listPlans(db)]).then(
+      ([counts, newest, plans]) => ({ counts, newest, plans }),
       () => undefined,
     );
     const status = statusForCallers(health);
@@ -35,7 +39,9 @@ export function addLandingPage(router: PageRouter, { db, health, site }: PublicP
         <div class="hero split">
           <section>
             <p class="hero-status">
-              <Badge tone={status.tone}>{status.summary}</Badge>
+              <a href={STATUS_PATH}>
+                <Badge tone={status.tone}>{status.summary}</Badge>
+              </a>
             </p>
             <h1 id="what">
               <span>Look up titles.</span> <span>Follow every change.</span>
@@ -59,8 +65,23 @@ export function addLandingPage(router: PageRouter, { db, health, site }: PublicP
             </p>
           </section>
           <section>
+            <h2 id="first-call">Your first call</h2>
+            <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
+            <p class="muted small">
+              <code>KEY</code> holds <a href="#key">your key</a>. The <a href="/docs">reference</a> has the same samples
+              for every operation.
+            </p>
+          </section>
+        </div>
+
+        <div class="split">
+          <section>
             <h2 id="numbers">In the catalogue</h2>
             <Totals counts={numbers?.counts} />
+          </section>
+          <section>
+            <h2 id="newest">Latest changes</h2>
+            <Newest entries={numbers?.newest} />
           </section>
         </div>
 
@@ -73,20 +94,6 @@ export function addLandingPage(router: PageRouter, { db, health, site }: PublicP
             </p>
           </div>
           <KeySteps signInBy={site.signInBy} />
-        </section>
-
-        <section class="split">
-          <div>
-            <h2 id="first-call">Make your first call</h2>
-            <p>
-              Request the catalogue's totals. Each sample is a complete program without dependencies: it reads the key
-              from <code>KEY</code>, prints the response, and reports what went wrong if the call fails.
-            </p>
-            <p>
-              The <a href="/docs">reference</a> has the same samples for every operation.
-            </p>
-          </div>
-          <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
         </section>
 
         <section>
@@ -117,19 +124,4 @@ export function addLandingPage(router: PageRouter, { db, health, site }: PublicP
     );
   }, LIFETIME_MS);
   router.get('/', async (ctx) => (await landing()).send(ctx, 'no-cache'));
-}
-
-/** The state of the service, for people who call it: what works and what does not, a sentence or two for each fault. */
-interface ServiceStatus {
-  readonly tone: Tone;
-  readonly summary: string;
-  readonly details: readonly string[];
-}
-
-/** Shows people who call the service what `/readyz` reports to operators. */
-function statusForCallers({ lost, outages }: Health): ServiceStatus {
-  const details = [...new Set(lost.map((each) => outages[each].forCallers))];
-  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details };
-  if (details.length > 0) return { tone: 'warning', summary: 'Degraded', details };
-  return { tone: 'ok', summary: 'All systems operational', details };
 }

@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
+import type { FeedEntry } from '../../../catalog/feed.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
-import { Notice, Stats } from '../../parts/content/components.js';
+import { Badge, Notice, RelativeTime, Stats, UserText } from '../../parts/content/components.js';
 import { numeric, Table } from '../../parts/content/table.js';
 
 const COUNTS: readonly (readonly [keyof Counts, string])[] = [
@@ -18,6 +19,25 @@ const COUNTS: readonly (readonly [keyof Counts, string])[] = [
 export function Totals({ counts }: { readonly counts: Counts | undefined }): VNode {
   if (counts === undefined) return <Notice tone="warning">These numbers are unavailable right now.</Notice>;
   return <Stats stats={Object.fromEntries(COUNTS.map(([name, label]) => [label, formatCount(counts[name])]))} />;
+}
+
+/** The entries of the feed that changed last. */
+export function Newest({ entries }: { readonly entries: readonly FeedEntry[] | undefined }): VNode {
+  if (entries === undefined) return <Notice tone="warning">The latest changes are unavailable right now.</Notice>;
+  if (entries.length === 0) return <p class="muted">The catalogue has no titles yet.</p>;
+  return (
+    <ol class="newest">
+      {entries.map(({ svc_id: id, media_type: kind, title, updated_at: at }) => (
+        <li key={id}>
+          <UserText text={title} />
+          <Badge tone="info">{kind === 'movie' ? 'Movie' : 'Series'}</Badge>
+          <span class="muted small">
+            <RelativeTime at={at} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
 }
 
 /** The plans and their limits. */
