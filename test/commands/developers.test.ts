@@ -391,6 +391,9 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(local.stderr, 'catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
     assert.match(url, /^http:\/\/localhost:9000\/sign-in\/link\/[0-9a-f]{64}$/);
     assert.deepEqual(rest, { developer_id: developerId, expires_in_seconds: 600 });
+    const off = await run(link, { SITE: 'off' });
+    assert.deepEqual([off.code, off.stdout], [1, '']);
+    assert.match(off.stderr, /^catalog: There are no developer settings to sign in to: SITE is off\./);
     assert.deepEqual(await run(link, { PORT: '0' }), {
       code: 1,
       stdout: '',

@@ -135,8 +135,13 @@ function issuerUrl(value: string): string {
   }
 }
 
-/** @throws OperatorError if the server chooses its port itself */
-function publicUrlOf({ publicUrl, host, port }: Config): string {
+/** @throws OperatorError if there are no pages to sign in to, or the server chooses its port itself */
+function publicUrlOf({ site, publicUrl, host, port }: Config): string {
+  if (!site) {
+    throw new OperatorError('There are no developer settings to sign in to: SITE is off.', {
+      advice: 'Create keys with "catalog keys create", or set SITE=on.',
+    });
+  }
   if (publicUrl !== undefined) return publicUrl;
   if (port === 0) throw new OperatorError('Set PUBLIC_URL: with PORT 0 the server chooses its own port.');
   return withLocalName(urlOf(host, port));

@@ -6,7 +6,7 @@ import { CodeBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { page } from '../parts/frame/page.js';
 import { addLinkPage, readLink } from '../parts/forms/link-page.js';
-import { seeOther } from '../parts/web/addresses.js';
+import { addressOf, pageAddress, seeOther } from '../parts/web/addresses.js';
 import type { OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
 
@@ -20,7 +20,9 @@ export function addSignIn(
   const sessions = new OperatorSessions();
   // Browsers send a host's cookies to all of its ports. With a name of its own, a server does not end the session of
   // another one whose port is forwarded to the same machine.
-  const cookie = `catalog-operator-session-${randomBytes(4).toString('hex')}`;
+  const id = randomBytes(4).toString('hex');
+  const cookie = `catalog-operator-session-${id}`;
+  const returnTo = `catalog-operator-return-${id}`;
 
   router.get(SIGN_IN, (ctx) => {
     const isInterrupted = ctx.state.target.search.has('interrupted');
@@ -57,14 +59,16 @@ export function addSignIn(
       );
     }
     sessions.end(ctx.cookies.get(cookie));
-    setSessionCookie(ctx, cookie, sessions.start());
+    setOperatorCookie(ctx, cookie, sessions.start());
     log.info({ request_id: ctx.state.requestId }, 'operator signed in');
-    seeOther(ctx, '/');
+    const requested = ctx.cookies.get(returnTo) ?? '';
+    setOperatorCookie(ctx, returnTo, undefined);
+    seeOther(ctx, pageOf(ctx, requested));
   });
 
   router.post('/sign-out', (ctx) => {
     sessions.end(ctx.cookies.get(cookie));
-    setSessionCookie(ctx, cookie, undefined);
+    setOperatorCookie(ctx, cookie, undefined);
     // The back button must not show the pages again.
     ctx.set('Clear-Site-Data', '"cache"');
     seeOther(ctx, SIGN_IN);
@@ -73,6 +77,7 @@ export function addSignIn(
   return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store');
     if (!sessions.has(ctx.cookies.get(cookie))) {
+      setOperatorCookie(ctx, returnTo, pageOf(ctx, addressOf(ctx)));
       seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
       return;
     }
@@ -81,8 +86,17 @@ export function addSignIn(
   };
 }
 
+/** A path of these pages, without what a cookie cannot hold. */
+const PAGE_PATH = /^(?:\/[A-Za-z0-9_-]+)+$/;
+
+/** @returns an address of these pages, or that of the first page for any other: the browser may change its cookies */
+function pageOf(ctx: PageContext, address: string): string {
+  const [path = '', query = ''] = address.split('?');
+  return PAGE_PATH.test(path) && ctx.state.hasPage(path) ? pageAddress(path, new URLSearchParams(query)) : '/';
+}
+
 /** No `Secure`, which browsers drop on plain http. The cookie is for the machine's own address, or a tunnel to it. */
-function setSessionCookie(ctx: PageContext, cookie: string, token: string | undefined): void {
+function setOperatorCookie(ctx: PageContext, cookie: string, token: string | undefined): void {
   ctx.cookies.set(cookie, token ?? '', {
     httpOnly: true,
     sameSite: 'strict',

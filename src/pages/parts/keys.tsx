@@ -77,7 +77,7 @@ function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
       ) : (
         <>
           <Badge tone={state.kind === 'rolled' ? 'info' : 'ok'}>
-            Active{state.kind === 'rolled' && state.until !== null && <Until at={state.until} />}
+            Active{state.kind === 'rolled' && state.until !== null && [' until ', <Time at={state.until} />]}
           </Badge>
           {hintsOf(record).map(({ kind }) => (
             <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>
@@ -101,19 +101,6 @@ const HINTS: Readonly<Record<KeyHint['kind'], string>> = {
   expires_soon: 'Expires soon',
   no_replacement: 'No replacement',
 };
-
-const DAY_MS = 86_400_000;
-
-/** When a rolled key ends: the time of day within the next 24 hours, and otherwise the date. */
-function Until({ at }: { readonly at: string }): VNode {
-  const isNear = Date.parse(at) - Date.now() < DAY_MS;
-  return (
-    <>
-      {' until '}
-      <time dateTime={at}>{isNear ? `${at.slice(11, 16)} UTC` : at.slice(0, 10)}</time>
-    </>
-  );
-}
 
 interface KeyFactsProps {
   readonly record: KeyRecord;

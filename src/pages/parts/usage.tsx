@@ -6,7 +6,7 @@ import { Stats } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 
 /** The columns of {@link countCells}. */
-export const COUNT_COLUMNS = numeric('Total', 'Served', 'Refused', 'Failed', 'Success');
+export const COUNT_COLUMNS = numeric('Total', 'Served', 'Rate limited', 'Failed', 'Success');
 
 export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
@@ -20,7 +20,7 @@ export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
       stats={{
         Requests: formatCount(total(counts)),
         Served: formatCount(served),
-        Refused: formatCount(refused),
+        'Rate limited': formatCount(refused),
         Failed: formatCount(failed),
       }}
     />

@@ -77,7 +77,7 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
             stats={{
               Requests: formatCount(total(counts)),
               'Success rate': successRate(counts),
-              Refused: formatCount(counts.refused),
+              'Rate limited': formatCount(counts.refused),
               Failed: formatCount(counts.failed),
             }}
           />
@@ -106,9 +106,9 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
             <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
           </p>
           <p class="muted small">
-            All times are in UTC. Refused requests exceeded a plan limit. Failed requests are errors on our side. Counts
-            are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts, and a lost
-            database connection can cause counts to be added twice.
+            All times are in UTC. Rate-limited requests exceeded a limit of your plan. Failed requests are errors on our
+            side. Counts are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts,
+            and a lost database connection can cause counts to be added twice.
           </p>
         </section>
       </>,
@@ -157,21 +157,16 @@ export async function readPlanStates(
 /** How much of each plan's limits is used: a meter and the same in words. */
 export function Quotas({ states }: { readonly states: readonly PlanState[] }): VNode {
   return (
-    <>
-      <ul class="card-grid quotas">
-        {states.map(({ plan, quotas }) => (
-          <li key={plan.id} class="card">
-            <h3>{plan.name} plan</h3>
-            {quotas.map((quota) => (
-              <QuotaMeter key={quota.name} plan={plan} quota={quota} />
-            ))}
-          </li>
-        ))}
-      </ul>
-      {states.some(({ countedIn }) => countedIn === 'process') && (
-        <p class="muted small">Counted by this server only; other servers count separately.</p>
-      )}
-    </>
+    <ul class="card-grid quotas">
+      {states.map(({ plan, quotas }) => (
+        <li key={plan.id} class="card">
+          <h3>{plan.name} plan</h3>
+          {quotas.map((quota) => (
+            <QuotaMeter key={quota.name} plan={plan} quota={quota} />
+          ))}
+        </li>
+      ))}
+    </ul>
   );
 }
 

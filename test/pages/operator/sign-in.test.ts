@@ -82,6 +82,37 @@ describe('sign-in to the operator pages', () => {
     assert.ok(text.includes('Nothing was changed.'), text);
   });
 
+  it('a sign-in leads to the page of these pages that was requested, and from any other address to the first one', async () => {
+    const id = await world.newDeveloper();
+    const { prefix } = await world.newKey({ developerId: id });
+    const signInFrom = async (browser: Visitor): Promise<string | undefined> => {
+      const reply = await browser.post('/sign-in', { token: await createOperatorLink(world.db) });
+      return reply.headers.location;
+    };
+    for (const [path, leadsTo = path] of [
+      [`/developers/${id}/events?page=1`],
+      ['/developers?q=film%20club'],
+      [`/keys/${prefix}/revoke`],
+      ['/developers/%0d%0aX', '/'],
+      ['/', '/'],
+    ] as const) {
+      const browser = visitor();
+      await browser.get(path);
+      assert.equal(await signInFrom(browser), leadsTo, path);
+      assert.equal(await signInFrom(browser), '/', 'only once');
+    }
+    const interrupted = visitor();
+    await interrupted.post('/developers/new', { project_name: 'Film club', form: UNKNOWN.token });
+    assert.equal(await signInFrom(interrupted), '/developers/new?project_name=Film%20club');
+    const browser = visitor();
+    await browser.get('/developers');
+    const [[name] = assert.fail()] = browser.cookies;
+    for (const forged of ['https://evil.example/', '//evil.example', '/sign-out', '/nope', '%ff']) {
+      browser.cookies.set(name, forged);
+      assert.equal(await signInFrom(browser), '/', forged);
+    }
+  });
+
   it('signing out ends the session, and a session of the public pages opens no page', async () => {
     const browser = await signInOperator(world.service);
     const [[name, token] = assert.fail()] = browser.cookies;

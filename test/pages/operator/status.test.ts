@@ -52,7 +52,7 @@ describe('the status page', () => {
       await (call % 2 === 0 ? world.service : other).get('/api/v1/stats', { headers: { 'x-api-key': key } });
     }
     await eventually('both servers have saved their counts', async () =>
-      (await read(operator)).includes(' Last 24 hours Requests 61 Served 60 Refused 1 Failed 0 '),
+      (await read(operator)).includes(' Last 24 hours Requests 61 Served 60 Rate limited 1 Failed 0 '),
     );
     assert.match(await read(operator), / Requests by hour Hour \(UTC\) .* Total 61 60 1 0 98\.3% /);
   });

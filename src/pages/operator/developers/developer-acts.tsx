@@ -6,6 +6,7 @@ import { setPlanOfKeys } from '../../../keys/edit-key.js';
 import { listPlans } from '../../../limits/plans.js';
 import { formParser, Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form.js';
 import { CodeBlock, Notice, UserText } from '../../parts/content/components.js';
+import { PageError } from '../../parts/frame/error-page.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { performAct } from '../acts.js';
 import type { PageRouter } from '../../parts/context.js';
@@ -21,11 +22,13 @@ const parsePlan = formParser({
 
 /** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
 export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void {
-  const { db, publicUrl } = parts;
+  const { db, config, publicUrl } = parts;
   const path = `${DEVELOPERS}/:id`;
 
   router.post(`${path}/sign-in-link`, async (ctx) => {
     const developer = await developerOf(ctx, db);
+    if (!config.site)
+      throw new PageError(404, 'Not found', 'There are no developer settings to sign in to: SITE is off.');
     const act = { act: 'create_sign_in_link', developer: developer.id };
     const create = (): Promise<string> => createSignInLink(db, developer.id);
     const { result: token } = await performAct(ctx, parts, act, create, () => false);

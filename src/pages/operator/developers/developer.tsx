@@ -42,7 +42,7 @@ export function trailTo({ id, projectName }: Developer): { path: string; label: 
 }
 
 /** Adds the page of a developer, and the list of their events. */
-export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
+export function addDeveloper(router: PageRouter, { db, config }: OperatorParts): void {
   router.get(`${DEVELOPERS}/:id`, async (ctx) => {
     const developer = await developerOf(ctx, db);
     const { id: developerId, projectName, suspendedAt, planId, createdAt, attributionRequired } = developer;
@@ -83,9 +83,11 @@ export function addDeveloper(router: PageRouter, { db }: OperatorParts): void {
           }}
         />
         <div class="cluster">
-          <form method="post" action={`${path}/sign-in-link`}>
-            <Button label="Create a sign-in link" />
-          </form>
+          {config.site && (
+            <form method="post" action={`${path}/sign-in-link`}>
+              <Button label="Create a sign-in link" />
+            </form>
+          )}
           {suspendedAt === null ? (
             <Button href={`${path}/suspend`} tone="danger" label="Suspend" />
           ) : (

@@ -69,7 +69,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
           <Table
             caption={`Developers by requests in ${SHOWN_DAYS} days`}
             hasCards
-            columns={['Developer', ...numeric(`Requests in ${SHOWN_DAYS} days`, 'Served', 'Refused', 'Failed')]}
+            columns={['Developer', ...numeric(`Requests in ${SHOWN_DAYS} days`, 'Served', 'Rate limited', 'Failed')]}
             rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
               <span>
                 <a href={`${DEVELOPERS}/${developerId}`}>

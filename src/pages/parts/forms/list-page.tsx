@@ -5,6 +5,7 @@ import { printable } from '../../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
 import { pageAddress, queryOf, seeOther } from '../web/addresses.js';
 import { Button } from '../content/components.js';
+import { PageError } from '../frame/error-page.js';
 
 /** Rows on one page of a list. */
 const PAGE_SIZE = 50;
@@ -20,17 +21,26 @@ export interface ListPage<T> {
 /**
  * Reads the page of a list that `?page=` names. Any other value means the first page.
  *
+ * @throws PageError 404 for a page after the last one
  * @example
  *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
  */
 export async function readListPage<T>(
-  { state }: Pick<PageContext, 'state'>,
+  ctx: PageContext,
   read: (slice: Slice) => Promise<readonly T[]>,
 ): Promise<ListPage<T>> {
-  const text = state.target.search.get('page') ?? '';
+  const text = ctx.state.target.search.get('page') ?? '';
   const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
   // One more row than a page shows reveals whether there is a next page.
   const rows = await read({ limit: PAGE_SIZE + 1, offset: (number - 1) * PAGE_SIZE });
+  if (rows.length === 0 && number > 1) {
+    const first = pageAddress(
+      ctx.path,
+      [...queryOf(ctx)].filter(([name]) => name !== 'page'),
+    );
+    const detail = [`The list is shorter than ${number} pages. `, <a href={first}>Go to its first page</a>, '.'];
+    throw new PageError(404, 'No such page of the list', detail);
+  }
   return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
 }
 

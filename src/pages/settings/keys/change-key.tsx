@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { findKeyPrefix, KEY_AS_LABEL } from '../../../keys/api-key.js';
 import { requireAccepted, setKeyLabel, setKeyExpiry } from '../../../keys/edit-key.js';
-import { parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
+import { MOST_DAYS, parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
 import { stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { MAX_LABEL, findPredecessor } from '../../../keys/keys.js';
 import { revokeKey } from '../../../keys/revoke.js';
@@ -125,7 +125,7 @@ type ExpirySubmission = Submission<keyof typeof EXPIRY_FIELDS>;
 const PROPOSED = '90';
 
 /**
- * Reads the expiry of a form. A date beside another choice is ignored: most browsers hide it.
+ * Reads the expiry of a form. A date beside another choice is an error: either of them may be the one that is meant.
  *
  * @returns the expiry, null for never; or what is wrong with its date
  */
@@ -134,12 +134,15 @@ export function expiryOf({
   date,
 }: ExpirySubmission['values']): { readonly expires: Expiry | null } | { readonly error: string } {
   if (lifetime !== 'date') {
+    if (date !== '') return { error: 'To use this date, choose “On a date”. Otherwise clear it.' };
     return { expires: lifetime === 'none' ? null : { kind: 'after', seconds: Number(lifetime) * DAY_SECONDS } };
   }
   if (date === '') return { error: 'Enter an expiry date.' };
   const expires = parseExpiryTime(date);
   return expires === undefined
-    ? { error: 'Enter a date in the future. The key expires at 00:00 UTC on that date.' }
+    ? {
+        error: `Enter a date from ${dayAfter(1)} to ${dayAfter(MOST_DAYS)}. The key expires at 00:00 UTC on that date.`,
+      }
     : { expires };
 }
 
@@ -263,11 +266,14 @@ export function ExpiryFields({
         hint="For “On a date”. The key expires at 00:00 UTC on that date."
         value={values.date}
         error={errors.date}
+        min={dayAfter(1)}
+        max={dayAfter(MOST_DAYS)}
       />
     </>
   );
 }
 
+/** @returns the date a number of days from now, in UTC */
 function dayAfter(days: number): string {
   return new Date(Date.now() + days * DAY_SECONDS * 1_000).toISOString().slice(0, 10);
 }

@@ -141,7 +141,7 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
             <Button href={`${keyPath(prefix)}/revoke`} tone="danger" label="Revoke key" />
           </p>
         )}
-        {isActive && lastUsedAt === null && <FirstCall keyPrefix={prefix} />}
+        {canChange && successor === null && lastUsedAt === null && <FirstCall keyPrefix={prefix} />}
         <section>
           <h2 id="usage">Requests in the last 30 days</h2>
           {usage === undefined ? (

@@ -180,9 +180,6 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
     const isSignedIn = await signIn(ctx, db, 'provider', async (transaction) => {
       const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
       return identity && register(transaction, identity, submission.values.project_name);
-    }).catch((error: unknown) => {
-      if (!(error instanceof OperatorError)) throw error;
-      throw new PageError(409, 'Already signed up', 'You created your project in another window. Sign in again.');
     });
     setCookie(ctx, 'sign-up', undefined);
     if (isSignedIn) returnTo(ctx);
@@ -190,13 +187,21 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   });
 }
 
-/** Creates the developer, unless another tab of the same person has done so. @returns the developer's id */
+/**
+ * Creates the developer, unless another tab of the same person has done so.
+ *
+ * @returns the developer's id
+ * @throws PageError 409 when another tab does so at the same time
+ */
 async function register(transaction: Knex.Transaction, identity: Identity, projectName: string): Promise<number> {
   const known = await findDeveloperOf(transaction, identity);
   if (known !== undefined) return known;
   await setActor(transaction, 'developer');
   const { id } = await createDeveloper(transaction, { projectName, attributionRequired: false });
-  await linkIdentity(transaction, id, identity);
+  await linkIdentity(transaction, id, identity).catch((error: unknown) => {
+    if (!(error instanceof OperatorError)) throw error;
+    throw new PageError(409, 'Already signed up', 'You created your project in another window. Sign in again.');
+  });
   return id;
 }
 
