@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { connect, openTables } from '../../../src/client/mirror/session.js';
 import { withAdvice } from '../../../src/errors.js';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -211,14 +212,27 @@ describe('the database of a mirror', () => {
     }
   });
 
-  it('a mirror loads copies whatever search path and limits of statements and sessions its role has', async () => {
+  it('a mirror loads copies whatever search path its role has, and lifts its limits of statements and sessions', async () => {
     await addTitles(service.db, 12_000);
     await host.publish(service);
+    const limits = await mirror
+      .db('pg_settings')
+      .whereRaw("context = 'user' and name ~ '^(statement|transaction|idle).*_timeout$'")
+      .pluck<string[]>('name');
+    assert.ok(limits.includes('idle_session_timeout'));
     const url = new URL(mirror.url);
-    url.searchParams.set('options', '-c statement_timeout=20 -c idle_session_timeout=50 -c search_path=other');
+    const options = ['search_path=other', ...limits.map((name) => `${name}=1h`)].map((option) => `-c ${option}`);
+    url.searchParams.set('options', options.join(' '));
     const { code, stderr } = await world.runWith({ MIRROR_DATABASE_URL: url.href }, '--once');
     assert.equal(code, 0, stderr);
     await world.requireEqual();
+    const session = await connect(url.href, 'test');
+    await openTables(session, 'catalog_mirror', true);
+    for (const name of limits) {
+      const { rows } = await session.query<Record<string, string>>(`show ${name}`);
+      assert.deepEqual(rows, [{ [name]: '0' }]);
+    }
+    await session.end();
   });
 
   it('a mirror names the constraint of its owner that rejects a change', async () => {
