@@ -390,6 +390,11 @@ function enablePasskey(form) {
   });
 }
 
+/** Shows the exact time beside a relative one that is touched, where nothing can hover; and hides it again. */
+function showExactTime(time) {
+  time.addEventListener('click', () => time.classList.toggle('exact'));
+}
+
 /** Puts a page that can be loaded again into the history, in place of the answer to a form. */
 function replaceAnswer({ dataset: { address } }) {
   history.replaceState(history.state, '', address);
@@ -411,6 +416,7 @@ all('[data-search-slash]').forEach(rememberSlash);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
+all('time[title]').forEach(showExactTime);
 if (window.PublicKeyCredential?.parseCreationOptionsFromJSON) all('[data-passkey]').forEach(enablePasskey);
 else all('[data-no-passkeys]').forEach((note) => (note.hidden = false));
 all('[data-address]').forEach(replaceAnswer);

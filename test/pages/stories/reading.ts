@@ -40,6 +40,17 @@ export function readingStories(stage: Stage): void {
     );
   });
 
+  it('a touch shows the exact time beside a relative one', async () => {
+    const { page, open } = await stage.newProfile();
+    await open('/');
+    const time = page.locator('time[title]').first();
+    const exact = (await time.getAttribute('title')) ?? assert.fail('it has no exact time');
+    const width = async (): Promise<number> => (await time.getByText(exact).boundingBox())?.width ?? 0;
+    assert.ok((await width()) <= 1);
+    await time.click();
+    assert.ok((await width()) > 1);
+  });
+
   it('a link to a heading appears with the focus, leads to it and is copied', async () => {
     const { page } = await stage.visit('/docs/guides/mirroring');
     const link = page.getByRole('link', { name: 'Link to Start from a copy' });

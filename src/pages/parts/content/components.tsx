@@ -128,7 +128,8 @@ export function formatTime(at: string): string {
 }
 
 /**
- * How long ago a time was, or how far ahead it is. The exact time is shown on hover, and read by screen readers.
+ * How long ago a time was, or how far ahead it is. The exact time is shown on hover and after a touch, and read by
+ * screen readers.
  *
  * @param at - in RFC 3339 and UTC; null for never
  */
