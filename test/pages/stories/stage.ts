@@ -4,6 +4,7 @@ import type { IdentityProvider } from '../../support/programs/identity-provider.
 import { skipWithout } from '../../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
 import { startService, type TestService } from '../../support/service.js';
+import { addTitles } from '../../support/titles.js';
 import { startProvider } from '../settings/oidc-service.js';
 import { signInQuietly } from '../visits.js';
 
@@ -36,6 +37,7 @@ export function openStage(): Stage {
     const service = await startService({
       settings: { ...settings, HOST: 'localhost', METRICS_ADDRESS: '127.0.0.1:0' },
     });
+    await addTitles(service.db, 3);
     open = { service, provider, browser: await startBrowser(program, service.url) };
   });
 
