@@ -49,6 +49,8 @@ export interface PageDescription {
   readonly hasErrors?: boolean | undefined;
   /** For the answer to a form: the address that takes its place in the history of the browser. */
   readonly address?: string | undefined;
+  /** The id of the element that "Skip to content" leads to; by default everything below the header. */
+  readonly contentId?: string;
   /** Which entry of the navigation is marked; none where it is left out. */
   readonly section?: 'home' | 'docs' | 'guides' | 'settings';
 }

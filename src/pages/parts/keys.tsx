@@ -77,7 +77,9 @@ function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
       ) : (
         <>
           <Badge tone={state.kind === 'rolled' ? 'info' : 'ok'}>
-            Active{state.kind === 'rolled' && state.until !== null && [' until ', <Time at={state.until} />]}
+            <span>
+              Active{state.kind === 'rolled' && state.until !== null && [' until ', <Time at={state.until} />]}
+            </span>
           </Badge>
           {hintsOf(record).map(({ kind }) => (
             <Badge key={kind} tone={kind === 'unused' ? 'info' : 'warning'}>

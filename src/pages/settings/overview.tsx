@@ -50,7 +50,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
         </Warnings>
         {!isSuspended && <FirstSteps keys={keys} />}
         {keys.total > 0 && (
-          <>
+          <div class="today">
             <section>
               <h2 id="today">Today</h2>
               <Stats
@@ -66,7 +66,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
               <h2 id="limits">Limits</h2>
               <Quotas states={plans} />
             </section>
-          </>
+          </div>
         )}
         <section>
           <h2 id="activity">Recent events</h2>

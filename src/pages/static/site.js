@@ -11,6 +11,12 @@ const SENT_MS = 10_000;
 /** How long a call from the page may take, in milliseconds. */
 const CALL_TIMEOUT_MS = 10_000;
 
+/** How often a page looks for the first request of a key, in milliseconds. Servers save it every ten seconds. */
+const LOOK_MS = 3_000;
+
+/** How many times it looks: half an hour. */
+const LOOKS = 600;
+
 /** How far a section may stand below the line to which links lead and still be the one in view, in CSS pixels. */
 const NEAR_LINE_PX = 8;
 
@@ -356,6 +362,27 @@ function sendOnce(form) {
   addEventListener('pageshow', () => (isSent = false));
 }
 
+/** Replaces a note by what it waits for, once there is something. A page that nobody sees does not look. */
+async function awaitText(note) {
+  for (let look = 0; look < LOOKS; look += 1) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    if (document.hidden) continue;
+    const response = await fetch(note.dataset.wait, { signal: AbortSignal.timeout(CALL_TIMEOUT_MS) }).catch(() => null);
+    // The session has ended.
+    if (response?.redirected) return;
+    if (response?.status !== 200) continue;
+    note.textContent = await response.text();
+    note.className = 'notice tone-ok';
+    return;
+  }
+}
+
+/** Makes a choice other than a date keep the date from being sent, which it would stop. */
+function disableDate(list) {
+  const date = list.form.elements.date;
+  list.addEventListener('change', () => (date.disabled = list.value !== 'date'));
+}
+
 /** Makes a form open the browser's dialog for passkeys, and sends what it returns as a form, whose answer is a page. */
 function enablePasskey(form) {
   const isNew = form.dataset.passkey === 'create';
@@ -417,6 +444,8 @@ all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
 all('time[title]').forEach(showExactTime);
+all('[data-wait]').forEach(awaitText);
+all('select[name="lifetime"]').forEach(disableDate);
 if (window.PublicKeyCredential?.parseCreationOptionsFromJSON) all('[data-passkey]').forEach(enablePasskey);
 else all('[data-no-passkeys]').forEach((note) => (note.hidden = false));
 all('[data-address]').forEach(replaceAnswer);

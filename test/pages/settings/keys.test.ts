@@ -418,7 +418,15 @@ describe('the pages of keys', () => {
       assert.ok(text.includes(`href="${link}"`), link);
     }
     assert.match(await read(pathOf(other)), /Requests in the last 30 days None\./);
+    // What the script polls, and a link to the same without it.
+    const wait = pathOf(key, '/first-request.txt');
+    assert.ok(text.includes(`data-wait="${wait}"`) && text.includes(`<a href="${pathOf(key)}">Check now</a>`), text);
+    assert.equal((await visitor.get(wait)).status, 204);
     await db('api_keys').where({ prefix: key.prefix }).update({ last_used_at: db.fn.now() });
+    const received = await visitor.get(wait);
+    assert.match(`${received.status} ${received.text}`, /^200 Received: the first request with this key, at 2\d{3}-/);
+    const stranger = await signIn(service, await newDeveloper(db));
+    assert.equal((await stranger.get(wait)).status, 404);
     assert.ok(!(await read(pathOf(key))).includes('Make your first call'));
   });
 

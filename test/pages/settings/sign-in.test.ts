@@ -43,6 +43,15 @@ describe('sign-in links and sessions', () => {
     assert.equal(service.queries.length, queries);
   });
 
+  it('a spent link leads somebody who is signed in to the settings', async () => {
+    const token = await newLink();
+    const visitor = visit();
+    await visitor.post('/sign-in/link', { token });
+    const again = await visitor.post('/sign-in/link', { token });
+    assert.deepEqual([again.status, again.headers.location], [303, '/settings']);
+    assert.ok((await visitor.get('/settings')).text.includes('but you are already signed in.'));
+  });
+
   it('a spent, an expired and an unknown link get the same answer by the same queries', async () => {
     const [spent, expired] = [await newLink(), await newLink()];
     await visit().post('/sign-in/link', { token: spent });

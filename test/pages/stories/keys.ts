@@ -36,14 +36,24 @@ export function keyStories(stage: Stage): void {
     await page.getByRole('button', { name: 'Create key' }).click();
     const first = await shownKey(page);
     await page.getByText('Bearer $KEY').first().waitFor();
-    assert.equal(await statusOf(first), 200);
-    await page.locator('.secret .copy-button').click();
+    // The button that copies the key has the focus.
+    await page.locator('button:focus').getByText('Copy key').waitFor();
+    await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), first);
     await assertFits(page);
 
-    await page.getByRole('link', { name: 'Done' }).click();
+    await page.getByText('Waiting for your first request').waitFor();
+    assert.equal(await statusOf(first), 200);
+    // As a server saves it.
+    const { db } = stage.service;
+    await db('api_keys')
+      .where({ prefix: first.slice(0, 12) })
+      .update({ last_used_at: db.fn.now() });
+    await page.getByText('Received: the first request with this key').waitFor();
+    await page.getByRole('link', { name: 'I have saved it' }).click();
     await page.getByRole('heading', { name: 'a label that is as long' }).waitFor();
+    assert.equal(await page.getByText('first request').count(), 0);
     await page.getByRole('link', { name: 'Roll key' }).click();
     await page.getByRole('group', { name: 'Keep the old key for' }).getByLabel('1 hour').check();
     await page.getByRole('button', { name: 'Roll key' }).click();
@@ -51,7 +61,7 @@ export function keyStories(stage: Stage): void {
     const second = await shownKey(page);
     assert.deepEqual([await statusOf(first), await statusOf(second)], [200, 200]);
 
-    await page.getByRole('link', { name: 'Done' }).click();
+    await page.getByRole('link', { name: 'I have saved it' }).click();
     await page.getByRole('link', { name: 'All keys' }).click();
     await page.getByText(`Replaced by ${second.slice(0, 12)} (a label`).waitFor();
     await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();

@@ -28,6 +28,7 @@ export function Document({
   markdown,
   hasErrors = false,
   address,
+  contentId = 'main',
   header,
   footer,
   children,
@@ -55,7 +56,7 @@ export function Document({
         <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
       </head>
       <body>
-        <a class="button button-primary skip-link" href="#main">
+        <a class="button button-primary skip-link" href={`#${contentId}`}>
           Skip to content
         </a>
         <header class="site-header">

@@ -18,6 +18,7 @@ const CONFIRMATIONS = {
   passkey_added: 'The passkey has been added. Next time, choose “Sign in with a passkey”.',
   passkey_removed:
     'The passkey has been removed and can no longer sign in. Delete it from your device or password manager too.',
+  signed_in_already: 'This sign-in link no longer works, but you are already signed in.',
   session_ended: 'The session has ended.',
   other_sessions_ended: 'All your other sessions have ended.',
   all_sessions_ended: 'All your sessions have ended.',

@@ -57,7 +57,7 @@ export function signedInPage<Id extends string>(
   const notice = takeNotice(ctx);
   answerPage(
     ctx,
-    { ...options, hasErrors: (options.status ?? 200) >= 400 || notice?.props.role === 'alert' },
+    { ...options, hasErrors: (options.status ?? 200) >= 400 || notice?.props.role === 'alert', contentId: 'content' },
     <div class="container">
       <header class="settings-header">
         <p class="settings-project">{owner}</p>
@@ -66,15 +66,17 @@ export function signedInPage<Id extends string>(
         </form>
       </header>
       <Tabs name={name} tabs={tabs} tab={tab} />
-      {warning}
-      {notice}
-      {trail !== undefined && (
-        <p class="trail">
-          <a href={trail.path}>{trail.label}</a>
-        </p>
-      )}
-      <h1>{options.title}</h1>
-      {body}
+      <div id="content" tabIndex={-1}>
+        {warning}
+        {notice}
+        {trail !== undefined && (
+          <p class="trail">
+            <a href={trail.path}>{trail.label}</a>
+          </p>
+        )}
+        <h1>{options.title}</h1>
+        {body}
+      </div>
     </div>,
   );
 }

@@ -6,7 +6,7 @@ import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { listKeysOf, MAX_LABEL, findPredecessor } from '../../../keys/keys.js';
 import { readUsageByKey } from '../../../usage/read-usage.js';
-import { Button, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
+import { Button, formatTime, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
@@ -24,6 +24,7 @@ export function addKeys(router: SettingsRouter, parts: SiteParts, guards: Guards
   addKeyList(router, parts, guards);
   addCreateKey(router, parts, guards);
   addKeyPage(router, parts, guards);
+  addFirstRequest(router, parts, guards);
   addRollKey(router, parts, guards);
   addRevokeKey(router, parts, guards);
   addLabel(router, parts, guards);
@@ -162,6 +163,15 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
         </section>
       </>,
     );
+  });
+}
+
+/** Adds what the script polls while it waits for the first request of a key: no content until then. */
+function addFirstRequest(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
+  router.get(`${KEY_PATH}/first-request.txt`, requireSession, async (ctx) => {
+    const { lastUsedAt } = await recordOf(ctx, db);
+    ctx.status = lastUsedAt === null ? 204 : 200;
+    if (lastUsedAt !== null) ctx.body = `Received: the first request with this key, at ${formatTime(lastUsedAt)}.`;
   });
 }
 

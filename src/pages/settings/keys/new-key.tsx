@@ -5,7 +5,7 @@ import type { KeyRecord } from '../../../keys/key-record.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, type CreatedKey } from '../../../keys/keys.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
-import { formatTime, Time, isolated, Button, CodeBlock, Notice } from '../../parts/content/components.js';
+import { formatTime, Time, isolated, Button, Notice } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import {
   formParser,
@@ -183,7 +183,16 @@ function ShownKey({ created, replaced }: ShownKeyProps): VNode {
         it out of client-side code and repositories.
       </Notice>
       <div data-secret>
-        <CodeBlock label={label === null ? 'Your key' : `Your key (${isolated(label)})`} code={key} isSecret />
+        <figure class="new-key secret">
+          <figcaption>{label === null ? 'Your key' : `Your key (${isolated(label)})`}</figcaption>
+          <code>{key}</code>
+          <div class="cluster">
+            <button type="button" class="button button-primary scripted" data-copy autofocus>
+              Copy key
+            </button>
+            <Button href={keyPath(prefix)} label="I have saved it" />
+          </div>
+        </figure>
       </div>
       <p>
         The key is on the <code>{planId}</code> plan{' '}
@@ -191,9 +200,6 @@ function ShownKey({ created, replaced }: ShownKeyProps): VNode {
         {replaced !== undefined && <Replaced record={replaced} />}
       </p>
       <FirstCall keyPrefix={prefix} />
-      <p>
-        <Button href={keyPath(prefix)} label="Done" />
-      </p>
     </>
   );
 }

@@ -1,12 +1,13 @@
 import { spendLink } from '../../../accounts/sign-in-links.js';
-import { ABSOLUTE_DAYS, startSession } from '../../../accounts/sessions.js';
+import { ABSOLUTE_DAYS, findSession, startSession } from '../../../accounts/sessions.js';
 import type { Knex } from 'knex';
 import type { SignInWay } from '../../../events/events.js';
 import { clientAddress } from '../../../http/request/client-address.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { PageError } from '../../parts/frame/error-page.js';
+import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { addLinkPage, readLink } from '../../parts/forms/link-page.js';
-import { returnTo } from '../../parts/web/addresses.js';
+import { returnTo, SETTINGS } from '../../parts/web/addresses.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
 import { Operator } from '../../parts/content/components.js';
 
@@ -25,6 +26,10 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
       return;
     }
     await countFailure(ctx, parts);
+    if ((await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined) {
+      redirectAndConfirm(ctx, SETTINGS, 'signed_in_already');
+      return;
+    }
     throw new PageError(
       403,
       'This sign-in link is not valid',
