@@ -142,6 +142,12 @@ export function parseContact(text: string): string {
   throw new InvalidSetting('must be an email address or a URL, such as ops@example.com or https://example.com/support');
 }
 
+/** @returns a line of text that the pages quote, also in Markdown */
+export function parseCredit(text: string): string {
+  if (/^[^`\p{C}]{1,200}$/u.test(text)) return text;
+  throw new InvalidSetting('must be one line of at most 200 characters, without backticks');
+}
+
 /** @returns the URL of a webhook, which may have a path and a query */
 export function parseNotifyUrl(text: string): string {
   const url = parseWebUrl(text);

@@ -1,6 +1,7 @@
 import {
   parseClientKey,
   parseContact,
+  parseCredit,
   parseHost,
   parseIssuer,
   parseMetricsAddress,
@@ -97,6 +98,8 @@ export const SETTINGS = {
   /** A `mailto:` or https URL, like the next one. */
   operatorContact: optional('OPERATOR_CONTACT', parseContact,
     'email address or https:// URL where developers reach you; linked wherever the pages refer them to you'),
+  attribution: optional('ATTRIBUTION', parseCredit,
+    'credit that projects show beside your data where attribution is required of them, such as Data: Example Library'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'email address or https:// URL for reports of security problems; served in /.well-known/security.txt'),
   notifyUrl: secret('NOTIFY_URL', parseNotifyUrl,

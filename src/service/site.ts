@@ -37,6 +37,7 @@ export async function openSite({ contract, ...needs }: SiteNeeds): Promise<Middl
       guides: await readGuides(packageRoot),
       publicUrl,
       operatorContact: config.operatorContact,
+      attribution: config.attribution,
       ...createSignIn(needs),
     },
   });

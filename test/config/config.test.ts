@@ -103,6 +103,11 @@ const CASES: {
   oidcSignUp: [false, { on: true, off: false }, ['yes', 'ON', '1']],
   trustedProxies: [0, { off: 0, '1': 1, '9': 9 }, ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
   site: [true, { on: true, off: false }, ['On', 'true', '1', 'no']],
+  attribution: [
+    undefined,
+    { ' Data: Example Library ': 'Data: Example Library' },
+    ['a\nb', 'x'.repeat(201), '`ls`', 'a\u202Eb'],
+  ],
   operatorContact: [
     undefined,
     {

@@ -46,6 +46,7 @@ export async function serveWithoutDatabase(
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
     operatorContact: undefined,
+    attribution: undefined,
     failedSignIns: new FailedAttempts(),
     signInBy: undefined,
   };

@@ -73,6 +73,8 @@ export interface PageFrame {
 
 /** The options of the pages for people. */
 export interface SiteOptions extends PageFrame {
+  /** The credit that projects show beside the data where attribution is required of them. */
+  readonly attribution: string | undefined;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
   /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */

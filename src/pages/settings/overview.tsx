@@ -2,6 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { listIdentities } from '../../accounts/identities.js';
 import { listPasskeys } from '../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../accounts/relying-party.js';
+import { findDeveloper } from '../../developers/developers.js';
 import { listEvents } from '../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../keys/key-change.js';
 import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../keys/key-record.js';
@@ -35,6 +36,7 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
     const plans = await readPlanStates(parts, developerId);
     const usage = await readRecentUsage(db, developerId);
     const { today } = usage;
+    const { attributionRequired } = await findDeveloper(db, developerId);
     const identities = await listIdentities(db, developerId);
     const passkeys = (await listPasskeys(db, developerId)).length;
     const canAddPasskey = session.suspendedAt === null && relyingPartyOf(site.publicUrl()) !== undefined;
@@ -81,12 +83,14 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
             facts={{
               Name: <UserText text={session.projectName} />,
               [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(
-                ({ plan: { id, name, requestsPerMinute, requestsPerDay } }) => (
+                ({ plan: { id, name, requestsPerMinute, requestsPerDay, commercialUse } }) => (
                   <div key={id}>
-                    {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day
+                    {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day,{' '}
+                    commercial use {commercialUse ? 'allowed' : 'not allowed'}
                   </div>
                 ),
               ),
+              Attribution: attributionRequired ? <Attribution text={site.attribution} /> : 'Not required',
               'Developer ID': (
                 <>
                   {session.developerId}{' '}
@@ -113,6 +117,22 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
       </>,
     );
   });
+}
+
+/** What a project owes that must credit the catalogue. @param text - the credit, if the operator has set one */
+function Attribution({ text }: { readonly text: string | undefined }): VNode {
+  if (text === undefined) {
+    return (
+      <>
+        Required wherever you show data from the catalogue. Ask <Operator /> for the wording.
+      </>
+    );
+  }
+  return (
+    <>
+      Required wherever you show data from the catalogue: “<UserText text={text} />”
+    </>
+  );
 }
 
 /** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
@@ -232,7 +252,7 @@ function quotaWarnings(plans: readonly PlanState[]): readonly VNode[] {
         <Warning address="/settings/usage" action="See your limits">
           You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatCount(quota.limit)} requests{' '}
           {window} of the {plan.name} plan.{' '}
-          {share >= 1 ? 'Further requests are refused until the limit resets' : 'The limit resets'}{' '}
+          {share >= 1 ? 'Further requests get 429 until the limit resets' : 'The limit resets'}{' '}
           {resetTime(quota.resetSeconds)}.
         </Warning>
       );
@@ -245,8 +265,8 @@ function usageWarnings({ refusedLately, refusedBefore }: RecentUsage): readonly 
   if (refusedLately < LEAST_REFUSALS || refusedLately < RISE * refusedBefore) return [];
   return [
     <Warning address="/settings/usage?range=24h" action="See when">
-      {formatCount(refusedLately)} requests were refused by your limits in the last 24 hours (
-      {formatCount(refusedBefore)} in the 24 hours before).
+      {formatCount(refusedLately)} requests were rate limited in the last 24 hours ({formatCount(refusedBefore)} in the
+      24 hours before).
     </Warning>,
   ];
 }

@@ -110,6 +110,29 @@ describe('the overview of the settings', () => {
     assert.equal(text.split('>No replacement<').length, 2);
   });
 
+  it('the overview and the guide name commercial use, and the credit that a project must show', async () => {
+    const owed = async (from: TestService): Promise<string> => {
+      const { text } = await (await signIn(from, developerId)).get('/settings');
+      return text.replace(/<[^>]+>/g, '').replace(/\s+/g, ' ');
+    };
+    const guide = async (from: TestService): Promise<string> =>
+      (await from.get('/docs/guides/calling-the-api.md')).text.replace(/\s+/g, ' ');
+    assert.match(await owed(service), /Required wherever you show data from the catalogue\. Ask the operator of this/);
+    assert.match(await guide(service), /shows the credit that the operator of this service asks for\./);
+    const credited = await startService({
+      databaseUrl: service.databaseUrl,
+      settings: { ATTRIBUTION: 'Data: <b>Example</b> & Co' },
+    });
+    try {
+      assert.match(await owed(credited), /catalogue: “Data: &lt;b>Example&lt;\/b> &amp; Co”/);
+      assert.match(await guide(credited), /shows this credit: `Data: <b>Example<\/b> & Co`\./);
+    } finally {
+      await credited.stop();
+    }
+    await service.db('developers').where({ id: developerId }).update({ attribution_required: false });
+    assert.match(await owed(service), /10,000 per day, commercial use not allowed ?Attribution ?Not required/);
+  });
+
   it('the overview warns from 80 % of a limit on, and at the limit', async () => {
     const { key } = await create();
     const use = async (requests: number): Promise<string> => {
@@ -123,7 +146,7 @@ describe('the overview of the settings', () => {
     );
     assert.match(
       await use(12),
-      /^You have used all 60 requests per minute of the Free plan\. Further requests are refused until the limit resets in \d+ s\. See your limits → \/settings\/usage$/,
+      /^You have used all 60 requests per minute of the Free plan\. Further requests get 429 until the limit resets in \d+ s\. See your limits → \/settings\/usage$/,
     );
   });
 
@@ -134,7 +157,7 @@ describe('the overview of the settings', () => {
     assert.deepEqual((await overview()).warnings, []);
     await addUsage(prefix, 3, 0, 1);
     assert.deepEqual((await overview()).warnings, [
-      '12 requests were refused by your limits in the last 24 hours (6 in the 24 hours before). See when → /settings/usage?range=24h',
+      '12 requests were rate limited in the last 24 hours (6 in the 24 hours before). See when → /settings/usage?range=24h',
     ]);
   });
 

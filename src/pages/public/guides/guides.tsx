@@ -59,9 +59,13 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
   }
 }
 
-/** @returns the text of a guide with the address of this service in its commands, and the operator's contact */
-function asDeployed(text: string, { operatorContact, publicUrl }: PublicOptions): string {
-  const shown = text.replaceAll(EXAMPLE_ORIGIN, publicUrl());
+/** What a guide has in place of the credit that projects must show. */
+const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+asks\s+for/;
+
+/** @returns the text of a guide with this service's address in its commands, its operator's contact, and its credit */
+function asDeployed(text: string, { attribution, operatorContact, publicUrl }: PublicOptions): string {
+  const credited = attribution === undefined ? text : text.replace(CREDIT, () => `this credit: \`${attribution}\``);
+  const shown = credited.replaceAll(EXAMPLE_ORIGIN, publicUrl());
   if (operatorContact === undefined) return shown;
   return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, (words) => `[${words}](${operatorContact})`);
 }
