@@ -70,6 +70,7 @@ create table catalog_counts_waiting (
 create table catalog_feed (
   singleton boolean default true not null,
   feed_start timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
+  identity uuid default gen_random_uuid() not null,
   constraint catalog_feed_pkey PRIMARY KEY (singleton),
   constraint catalog_feed_singleton CHECK (singleton),
   constraint catalog_feed_start_whole CHECK ((feed_start = date_trunc('second'::text, feed_start)))

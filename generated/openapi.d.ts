@@ -289,6 +289,7 @@ export interface components {
                 Vary: components["headers"]["Vary"];
                 "Cache-Control": components["headers"]["CacheControlRevalidate"];
                 ETag: components["headers"]["ETag"];
+                "Feed-Id": components["headers"]["FeedId"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                 RateLimit: components["headers"]["RateLimit"];
                 [name: string]: unknown;
@@ -476,6 +477,12 @@ export interface components {
          */
         ContentEncoding: "gzip" | "br";
         /**
+         * @description The identity of the feed. Positions of another feed mean nothing to it: if the identity changes, get a fresh copy
+         *     of the catalogue. A client may ignore it.
+         * @example 0b8f6c1e-52d3-4a7e-9c41-7f0e2d9a6b35
+         */
+        FeedId: string;
+        /**
          * @description The next page, relative to the URL of this one; absent if `has_more` is false. A client that sends its key in
          *     the query must add it again. Links may be added.
          * @example <?since=1795218005.123456>; rel="next"
@@ -638,6 +645,7 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     "Content-Encoding": components["headers"]["ContentEncoding"];
                     Link: components["headers"]["LinkToNextPage"];
+                    "Feed-Id": components["headers"]["FeedId"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;

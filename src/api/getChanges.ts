@@ -11,8 +11,9 @@ export const getChanges = operation(
     parameterErrors: { since: parseSince },
     nextPage: ({ meta }) => (meta.has_more ? `since=${meta.next_since}` : undefined),
   },
-  async ({ db, read, now }, { search }) => {
+  async ({ db, read, now }, { search, setField }) => {
     const page = await getChangesPage(db, read, parseSince(search.getAll('since')), now());
+    if (page.feedId !== undefined) setField('Feed-Id', page.feedId);
     return { data: page.entries, meta: { has_more: page.hasMore, next_since: toSeconds(page.nextSince) } };
   },
 );

@@ -19,6 +19,8 @@ export interface OperationRequest<Id extends OperationId> {
   /** The decoded query parameters, as text: a number would round some values. */
   readonly search: URLSearchParams;
   readonly caller: Caller;
+  /** Sets a header field of the answer, 200 or 304. */
+  readonly setField: (name: string, value: string) => void;
 }
 
 /**

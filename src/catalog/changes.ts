@@ -10,6 +10,8 @@ export interface ChangesPage {
   readonly hasMore: boolean;
   /** The position for the next request. Every later commit is stamped later. */
   readonly nextSince: Micros;
+  /** The identity of the feed, a UUID; undefined if the database has lost it. */
+  readonly feedId: string | undefined;
 }
 
 /**
@@ -28,8 +30,9 @@ export async function getChangesPage(db: Knex, read: Read, since: Micros, now: M
   // The order matters: first the clock, then the check for active writers, and only then the page.
   const feed = await readFeedClock(db);
   requireWithinWindow(since, now, feed);
-  const { entries, hasMore } = await readFeed(db, startOfReading(since, feed));
-  return { entries, hasMore, nextSince: nextPosition({ since, last: stampOfLast(entries), hasMore, feed, now }) };
+  const { entries, hasMore, feedId } = await readFeed(db, startOfReading(since, feed));
+  const nextSince = nextPosition({ since, last: stampOfLast(entries), hasMore, feed, now });
+  return { entries, hasMore, nextSince, feedId };
 }
 
 /**
@@ -42,11 +45,11 @@ async function readUsualPage(db: Knex, read: Read, since: Micros): Promise<Chang
   const position = beforeRounding(since);
   // A replica may not have the feed start yet.
   const feedStart = read.mayLag ? (await readBounds(db)).feedStart : undefined;
-  const { entries, hasMore, followsEntry } = await read((either) => readFeed(either, position, feedStart));
+  const { entries, hasMore, followsEntry, feedId } = await read((either) => readFeed(either, position, feedStart));
   const nextSince = stampOfLast(entries) ?? (followsEntry && position === since ? since : undefined);
   // No object spread: in Node.js 20, V8 would make a hidden class each time, which only a full garbage collection
   // frees.
-  return nextSince === undefined ? undefined : { entries, hasMore, nextSince };
+  return nextSince === undefined ? undefined : { entries, hasMore, nextSince, feedId };
 }
 
 function stampOfLast(entries: readonly FeedEntry[]): Micros | undefined {

@@ -22,6 +22,8 @@ export interface FeedPage {
   readonly hasMore: boolean;
   /** Whether the position that was requested is that of an entry. */
   readonly followsEntry: boolean;
+  /** The identity of the feed that the page was read from, a UUID; undefined if the database has lost it. */
+  readonly feedId: string | undefined;
 }
 
 /** The positions between which the feed lies, at one moment. */
@@ -47,10 +49,14 @@ type PageRow = Readonly<Record<'ids' | 'media_types' | 'titles' | 'stamps' | 'bu
 // query for the newest stamp is needed. The feed start is a condition, not a column: PostgreSQL evaluates it once, in
 // the snapshot of the page. The page is one row because the driver spends more time on the fields of rows than on the
 // rest (test/bench/README.md).
-const READ_PAGE = new Statement<Record<keyof PageRow, string | null>, [position: string, feedStart: string | null]>(
+const READ_PAGE = new Statement<
+  Record<keyof PageRow | 'feed_id', string | null>,
+  [position: string, feedStart: string | null]
+>(
   'read-page',
   `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
-          string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles
+          string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles,
+          (select identity::text from catalog_feed) as feed_id
      from (select svc_id, media_type, title, updated_at, has_bundles
              from titles
             where updated_at >= $1
@@ -96,7 +102,12 @@ const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micr
     let first = 0;
     while (rows[first]?.updated_at === after) first += 1;
     const end = first + PAGE_SIZE;
-    return { entries: rows.slice(first, end), hasMore: rows.length > end, followsEntry: first > 0 };
+    return {
+      entries: rows.slice(first, end),
+      hasMore: rows.length > end,
+      followsEntry: first > 0,
+      feedId: row?.feed_id ?? undefined,
+    };
   },
   ({ position, feedStart }) => `${position} ${feedStart}`,
 );

@@ -26,7 +26,8 @@ export interface RestartedFeed {
 }
 
 /**
- * Starts the feed anew: after the commit, every server refuses all positions that were given out before. Needed when
+ * Starts the feed anew, with an identity of its own: after the commit, every server refuses all positions that were
+ * given out before. Needed when
  * the database has lost commits that mirrors may have seen: a backup was restored, or a standby without these commits
  * took over.
  *
@@ -64,7 +65,10 @@ export async function restartFeed(
           { advice: 'Use Unix time in seconds, and check that clock.' },
         );
       }
-      await transaction('catalog_feed').insert({ feed_start: feedStart }).onConflict('singleton').merge();
+      await transaction('catalog_feed')
+        .insert({ feed_start: feedStart, identity: transaction.raw('gen_random_uuid()') })
+        .onConflict('singleton')
+        .merge();
       await transaction.raw(
         "select setval('titles_last_stamp', (extract(epoch from ?::timestamptz) * 1000000)::bigint)",
         [feedStart],

@@ -18,12 +18,17 @@ const MAX_PROBLEM_BYTES = 64 * 1024;
 /** The most entries of a page, with room: the contract has 200. */
 const MAX_ENTRIES = 1_000;
 
+/** The longest identity of a feed, in characters, as in the contract. */
+const MAX_FEED_ID = 64;
+
 /** A page of changes, as the contract defines it. */
 export type ChangesPage = Answer<'getChanges'>;
 
 /** The result of one poll. */
 export interface PollResult {
   readonly page: ChangesPage;
+  /** The identity of the feed; undefined for a service that sends none. */
+  readonly feedId?: string | undefined;
   /** The pause before the next poll that the plan's limits allow, in milliseconds; undefined when unknown. */
   readonly pollAfterMs?: number | undefined;
 }
@@ -36,6 +41,13 @@ export class PositionRefused extends OperatorError {
     readonly oldestSince?: number,
   ) {
     super(message);
+  }
+}
+
+/** The service has another feed than the one that a position is of. */
+export class FeedReplaced extends PositionRefused {
+  constructor(expected: string, found: string) {
+    super(`The service now has the feed ${found}, and the position is of the feed ${expected}.`);
   }
 }
 
@@ -90,7 +102,12 @@ export function createClient(options: ClientOptions): FetchPage {
   return async (since, signal) => {
     const { headers, body } = await get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, since);
     if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes.');
-    return { page: body, pollAfterMs: adaptiveInterval(headers.get('RateLimit')) };
+    const feedId = headers.get('Feed-Id');
+    return {
+      page: body,
+      feedId: feedId === null ? undefined : printable(feedId, MAX_FEED_ID),
+      pollAfterMs: adaptiveInterval(headers.get('RateLimit')),
+    };
   };
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import { showPosition, type ChangesPage, type FetchPage } from './client.js';
+import { FeedReplaced, showPosition, type ChangesPage, type FetchPage } from './client.js';
 import { DEFAULT_INTERVAL_MS } from './poll-interval.js';
 import { retrying, type RetryOptions } from './retry.js';
 
@@ -8,6 +8,8 @@ export interface FollowOptions extends RetryOptions {
   readonly fetchPage: FetchPage;
   /** Where to begin, in seconds since 1970. */
   readonly since: number;
+  /** The identity of the feed that `since` is of; undefined to accept any. */
+  readonly feedId?: string | undefined;
   /** Return when nothing more is waiting, instead of polling again after the interval. */
   readonly once: boolean;
   /**
@@ -21,8 +23,9 @@ export interface FollowOptions extends RetryOptions {
    *
    * @param since - the position that the page was requested from
    * @param requestedAt - in milliseconds since 1970
+   * @param feedId - the identity of the feed that the page is of; undefined while the service has sent none
    */
-  readonly store: (page: ChangesPage, since: number, requestedAt: number) => Promise<void>;
+  readonly store: (page: ChangesPage, since: number, requestedAt: number, feedId: string | undefined) => Promise<void>;
 }
 
 /**
@@ -30,21 +33,28 @@ export interface FollowOptions extends RetryOptions {
  * least once: a page that could not be stored is requested again by the next run.
  *
  * @returns the last position, once the signal is aborted, at any point; with `once`, also when nothing more is waiting
+ * @throws FeedReplaced when a page is of another feed, before it is stored
  * @throws OperatorError when a retry cannot help, or when the retry policy gives up
  * @throws the errors of `store`
  */
 export async function follow(options: FollowOptions): Promise<number> {
   const { fetchPage, store, signal, once, random = Math.random } = options;
-  let { since } = options;
+  let { since, feedId } = options;
   try {
     for (;;) {
       let requestedAt = 0;
-      const { page, pollAfterMs } = await retrying(options, () => {
+      const {
+        page,
+        feedId: found,
+        pollAfterMs,
+      } = await retrying(options, () => {
         requestedAt = Date.now();
         return fetchPage(since, signal);
       });
+      if (feedId !== undefined && found !== undefined && found !== feedId) throw new FeedReplaced(feedId, found);
+      feedId ??= found;
       requireProgress(page, since);
-      await store(page, since, requestedAt);
+      await store(page, since, requestedAt, feedId);
       since = page.meta.next_since;
       if (page.meta.has_more) continue;
       if (once) return since;

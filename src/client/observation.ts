@@ -36,6 +36,8 @@ export type Observation =
     }
   /** The feed no longer accepts the mirror's position. */
   | { readonly kind: 'position-refused'; readonly position: number }
+  /** The service has another feed than the one that the mirror has followed. */
+  | { readonly kind: 'feed-replaced'; readonly error: OperatorError }
   /** The newest copy was compared, now or before. */
   | { readonly kind: 'compared'; readonly verified: Verification; readonly isNew: boolean }
   | { readonly kind: 'comparison-failed'; readonly error: Error };

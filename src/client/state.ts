@@ -10,10 +10,12 @@ import { isObject, parseJson } from '../platform/text/json.js';
 export interface FollowerState {
   /** The last saved position, in seconds since 1970; undefined when there is no file yet. */
   readonly since: number | undefined;
+  /** The identity of the feed that the position is of; undefined while unknown. */
+  readonly feedId: string | undefined;
   /** Aborted, with an OperatorError as its reason, when another process has taken the lock. */
   readonly lost: AbortSignal;
   /** Replaces the file. It always holds either the old position or the new one. @throws OperatorError */
-  save(since: number): Promise<void>;
+  save(since: number, feedId: string | undefined): Promise<void>;
   /** Unlocks the file. */
   close(): Promise<void>;
 }
@@ -23,6 +25,7 @@ interface Document {
   readonly version: 1;
   readonly base_url: string;
   readonly since: number;
+  readonly feed_id?: string | undefined;
 }
 
 /** A follower that has not refreshed its lock for this long loses it, in milliseconds. */
@@ -54,20 +57,23 @@ export async function openState(file: string, baseUrl: string): Promise<Follower
     },
   });
   try {
-    let saved = await readPosition(path, file, baseUrl);
+    let saved = await readDocument(path, file, baseUrl);
     return {
       get since() {
-        return saved;
+        return saved?.since;
+      },
+      get feedId() {
+        return saved?.feed_id;
       },
       lost,
-      async save(since) {
+      async save(since, feedId) {
         lost.throwIfAborted();
-        if (since === saved) return;
-        const document: Document = { version: 1, base_url: baseUrl, since };
+        if (since === saved?.since && feedId === saved.feed_id) return;
+        const document: Document = { version: 1, base_url: baseUrl, since, feed_id: feedId };
         await writeFileAtomic(path, `${JSON.stringify(document)}\n`, `${path}.new`).catch((error: unknown) => {
           throw operatorError(`Cannot save the position in ${file}`, error, 'Entries since the last save will repeat.');
         });
-        saved = since;
+        saved = document;
       },
       close,
     };
@@ -86,7 +92,7 @@ async function resolvePath(file: string): Promise<string> {
   }
 }
 
-async function readPosition(path: string, file: string, baseUrl: string): Promise<number | undefined> {
+async function readDocument(path: string, file: string, baseUrl: string): Promise<Document | undefined> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -108,7 +114,7 @@ async function readPosition(path: string, file: string, baseUrl: string): Promis
       advice: 'Use one state file for each service. If the service has moved, change base_url in the file.',
     });
   }
-  return document.since;
+  return document;
 }
 
 function isDocument(value: unknown): value is Document {
@@ -117,7 +123,8 @@ function isDocument(value: unknown): value is Document {
     value.version === 1 &&
     typeof value.base_url === 'string' &&
     typeof value.since === 'number' &&
-    value.since >= 0
+    value.since >= 0 &&
+    (value.feed_id === undefined || typeof value.feed_id === 'string')
   );
 }
 

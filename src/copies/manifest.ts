@@ -40,6 +40,8 @@ export interface Manifest {
   readonly base_url: string;
   /** The `since` to follow the feed from, in seconds with six decimals. */
   readonly position: number;
+  /** The identity of the feed that the position is of, as in `Feed-Id`. Absent when unknown. */
+  readonly feed_id?: string;
   /** The copy has whatever was committed with a stamp up to this, in seconds with six decimals. Absent when unknown. */
   readonly complete_until?: number;
   readonly files: readonly CopyFile[];
@@ -110,11 +112,12 @@ type Checks<Name extends string> = Readonly<Record<Name, (value: unknown, of: ob
 /** Up to the year 2286. */
 const isPosition = (value: unknown): boolean => typeof value === 'number' && value > 0 && value < 1e10;
 
-const MEMBERS: Checks<'created_at' | 'base_url' | 'position' | 'complete_until' | 'signature'> = {
+const MEMBERS: Checks<'created_at' | 'base_url' | 'position' | 'feed_id' | 'complete_until' | 'signature'> = {
   created_at: (value) =>
     isText(value) && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/.test(value) && !Number.isNaN(Date.parse(value)),
   base_url: (value) => isText(value) && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol),
   position: isPosition,
+  feed_id: (value) => value === undefined || (isText(value) && /^[\x21-\x7e]{1,64}$/.test(value)),
   complete_until: (value) => value === undefined || isPosition(value),
   signature: (value) => value === undefined || isText(value),
 };

@@ -76,6 +76,7 @@ describe('GET /api/v1/changes', () => {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(reply.text)),
       link: undefined,
+      'feed-id': (await service.db('catalog_feed').pluck<string[]>('identity'))[0],
     });
     assert.deepEqual(reply.json, {
       data: [

@@ -36,10 +36,12 @@ describe('a restart of the feed', () => {
     );
   }
 
-  it('a restart sets the feed start to a minute after the clock', async () => {
+  it('a restart sets the feed start to a minute after the clock, and gives the feed another identity', async () => {
     await addTitles(db, 2);
     const before = await databaseClock(db);
+    const identity = await db('catalog_feed').pluck<string[]>('identity');
     const { feedStart, clock: at } = await restartFeed(db);
+    assert.notDeepEqual(await db('catalog_feed').pluck('identity'), identity);
     assert.ok(before < at && at < (await databaseClock(db)));
     assertMinuteAfter(feedStart, at);
     assert.deepEqual(await readBounds(db), { feedStart, newest: feedStart });

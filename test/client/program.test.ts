@@ -88,8 +88,29 @@ describe('catalog follow', () => {
   }
 
   async function expectedState(): Promise<unknown> {
-    return { version: 1, base_url: service.url, since: await newest() };
+    const [feedId] = await service.db('catalog_feed').pluck<string[]>('identity');
+    return { version: 1, base_url: service.url, since: await newest(), feed_id: feedId };
   }
+
+  it('a follower that is led to another feed writes nothing of it, and keeps its state', async () => {
+    await addTitles(service.db, 3);
+    assert.equal((await run('--since', start, '--once')).code, 0);
+    const before = await saved();
+    // As another database at the same address has it, whose window includes the position.
+    await service.db.raw('update catalog_feed set identity = gen_random_uuid()');
+    await addTitles(service.db, 2, 'theirs');
+    const { code, stdout, stderr } = await run('--once');
+    assert.deepEqual([code, stdout, await saved()], [1, '', before]);
+    assert.match(
+      stderr,
+      /The service now has the feed \S{36}, and the position is of the feed \S{36}\. Get a fresh full copy of the catalogue/,
+    );
+    // A state of an earlier version names no feed, and takes the first one that it finds.
+    const { feed_id: _unknown, ...earlier } = before as { feed_id: string };
+    writeFileSync(state, JSON.stringify(earlier));
+    assert.deepEqual(ids((await run('--once')).stdout), ['theirs-0001', 'theirs-0002']);
+    assert.deepEqual(await saved(), await expectedState());
+  });
 
   it('a follower writes what changed, saves its position, and resumes from there', async () => {
     await addTitles(service.db, 450);

@@ -32,6 +32,7 @@ describe('the manifest of a published copy', () => {
       [{ ...sampleManifest(), base_url: 'file:///etc' }, /has no valid base_url/],
       [{ ...sampleManifest(), position: '5' }, /has no valid position/],
       [{ ...sampleManifest(), position: 1e10 }, /has no valid position/],
+      [{ ...sampleManifest(), feed_id: 'a\n' }, /has no valid feed_id/],
       [{ ...sampleManifest(), complete_until: null }, /has no valid complete_until/],
       [{ ...sampleManifest(), files: [{ ...titles, bytes: 0 }] }, /files\[0\] has no valid bytes/],
       [{ ...sampleManifest(), signature: 5 }, /has no valid signature/],
@@ -91,7 +92,8 @@ describe('the signature of a manifest', () => {
   it('members are signed in the canonical form of RFC 8785, so that other languages can check the signature', () => {
     const members = { ...sampleManifest(), more: { é: 1, '10': [null, true], '9': '\u20ac\n', a: 1e21 } };
     const expected =
-      '{"base_url":"https://catalog.example.com","complete_until":1795474140.000001,"created_at":"2026-11-23T22:50:00.000Z","files":[],' +
+      '{"base_url":"https://catalog.example.com","complete_until":1795474140.000001,"created_at":"2026-11-23T22:50:00.000Z",' +
+      '"feed_id":"0b8f6c1e-52d3-4a7e-9c41-7f0e2d9a6b35","files":[],' +
       '"more":{"10":[null,true],"9":"€\\n","a":1e+21,"é":1},"position":1795474200.123456,"version":1}';
     const signed = signManifest({ ...members, files: [] }, privateKey);
     const { signature = '' } = signed;

@@ -7,6 +7,7 @@ export function sampleManifest(): Manifest {
     created_at: '2026-11-23T22:50:00.000Z',
     base_url: 'https://catalog.example.com',
     position: 1_795_474_200.123_456,
+    feed_id: '0b8f6c1e-52d3-4a7e-9c41-7f0e2d9a6b35',
     complete_until: 1_795_474_140.000_001,
     files: COPY_KINDS.map((kind) => ({
       kind,

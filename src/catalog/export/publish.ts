@@ -28,11 +28,11 @@ export async function publishCopy(
   db: Knex,
   { folder, baseUrl, signingKey, signal }: PublishOptions,
 ): Promise<Manifest> {
-  const { position, completeUntil, files } = await withSnapshot(db, signal, async (snapshot) => {
+  const { position, feedId, completeUntil, files } = await withSnapshot(db, signal, async (snapshot) => {
     const position = await snapshot.position();
     const files: CopyFile[] = [];
     for (const kind of COPY_KINDS) files.push(await writeFile(snapshot, folder, kind, position));
-    return { position, completeUntil: snapshot.completeUntil, files };
+    return { position, feedId: await snapshot.feedId(), completeUntil: snapshot.completeUntil, files };
   });
   signal.throwIfAborted();
   const manifest: Manifest = {
@@ -40,6 +40,7 @@ export async function publishCopy(
     created_at: folder.nextTime(Date.now()).toISOString(),
     base_url: baseUrl,
     position: toSeconds(position),
+    ...(feedId === undefined ? {} : { feed_id: feedId }),
     ...(completeUntil === undefined ? {} : { complete_until: toSeconds(completeUntil) }),
     files,
   };

@@ -17,6 +17,8 @@ export interface Snapshot {
   copy(statement: string, write: WriteText): Promise<number>;
   /** Whatever was committed with a stamp up to this is in the snapshot; undefined when unknown. */
   readonly completeUntil: Micros | undefined;
+  /** @returns the identity of the feed, a UUID; undefined if the database has lost it */
+  feedId(): Promise<string | undefined>;
   /** @returns the position from which a mirror that begins with titles of this snapshot follows the feed */
   position(): Promise<Micros>;
 }
@@ -48,6 +50,10 @@ export async function withSnapshot<T>(
         const rows = session.query(copyTo(statement));
         await pipeline(rows, write, signal ? { signal } : {});
         return rows.rowCount;
+      },
+      feedId: async () => {
+        const { rows } = await session.query<{ identity: string }>('select identity from public.catalog_feed');
+        return rows[0]?.identity;
       },
       position: async () => positionAfterCopy(await newestIn(session), safeTime, systemClock()),
     });
@@ -98,6 +104,8 @@ export interface ExportResult {
   readonly rows: number;
   /** For titles: the position from which a mirror that begins with this copy follows the feed. */
   readonly position: Micros | undefined;
+  /** For titles: the identity of the feed; undefined if the database has lost it. */
+  readonly feedId: string | undefined;
 }
 
 /**
@@ -114,6 +122,7 @@ export function exportCatalogue(db: Knex, { kind, write, signal }: ExportOptions
   const statement = copyAsNdjson(`select ${columns} from public.${kind} order by ${order}`);
   return withSnapshot(db, signal, async (snapshot) => {
     const position = kind === 'titles' ? await snapshot.position() : undefined;
-    return { rows: await snapshot.copy(statement, write), position };
+    const feedId = kind === 'titles' ? await snapshot.feedId() : undefined;
+    return { rows: await snapshot.copy(statement, write), position, feedId };
   });
 }

@@ -47,27 +47,32 @@ export function loadCatalogue(store: MirrorStore, options: MirrorOptions): Promi
 
 /** Makes the mirror equal to a published copy. */
 async function loadCopy(store: MirrorStore, manifest: Manifest, options: MirrorOptions): Promise<void> {
-  await requireFollowable(manifest, options.fetchPage, options);
+  const feedId = await requireFollowable(manifest, options.fetchPage, options);
   await stageCopy(store, manifest, options.source, options);
-  await replace(store, options, manifest.position, manifest.created_at);
+  await replace(store, options, { position: manifest.position, feedId, copyOf: manifest.created_at });
 }
 
 /**
  * Requires that the feed accepts the position of a copy, before its rows are taken.
  *
- * @throws CopyUnusable when it does not; as retrying() does
+ * @returns the identity of the feed, if the service has one
+ * @throws CopyUnusable when it does not, or when the copy is of another feed; as retrying() does
  */
 export async function requireFollowable(
-  { position }: Manifest,
+  { position, feed_id: copied }: Manifest,
   fetchPage: FetchPage,
   retry: RetryOptions,
-): Promise<void> {
-  await retrying(retry, () => fetchPage(position, retry.signal)).catch((error: unknown) => {
+): Promise<string | undefined> {
+  const { feedId } = await retrying(retry, () => fetchPage(position, retry.signal)).catch((error: unknown) => {
     if (!(error instanceof PositionRefused)) throw error;
     const start =
       error.oldestSince === undefined ? '' : `, before the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`);
   });
+  if (copied !== undefined && feedId !== undefined && copied !== feedId) {
+    throw new CopyUnusable(`The newest copy is of the feed ${copied}, and the service now has the feed ${feedId}.`);
+  }
+  return feedId;
 }
 
 /**
@@ -77,6 +82,7 @@ export async function requireFollowable(
 async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<void> {
   const { source, fetchPage, countTitles, signal, observe } = options;
   let position = await oldestPosition(fetchPage, signal);
+  let feedId: string | undefined;
   await createStaging(store);
   // How many titles the service had before the pass. The feed then has them all, unless it lacks old ones.
   let titles = 0;
@@ -85,9 +91,11 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
     position = await follow({
       ...options,
       since: position,
+      feedId,
       once: true,
-      async store({ data }) {
+      async store({ data }, _since, _requestedAt, found) {
         await store.upsert(STAGING, data);
+        feedId = found;
         observe({
           kind: 'progress',
           progress: { phase: 'reading', rows: (rows += data.length), bytes: 0, total: undefined },
@@ -104,7 +112,7 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
     const { staged = 0 } = counted[0] ?? {};
     if (staged < titles) throw await withoutCopy(store, source);
     titles = await retrying(options, () => countTitles(signal));
-    if (staged === titles) return replace(store, options, position, undefined);
+    if (staged === titles) return replace(store, options, { position, feedId, copyOf: undefined });
   }
   throw new TemporaryFailure('Titles are being created faster than the feed can be read.');
 }
@@ -122,13 +130,16 @@ async function withoutCopy(store: MirrorStore, source: CopySource): Promise<Oper
 async function replace(
   store: MirrorStore,
   { baseUrl, observe }: MirrorOptions,
-  position: number,
-  copyOf: string | undefined,
+  {
+    position,
+    feedId,
+    copyOf,
+  }: Readonly<Record<'feedId' | 'copyOf', string | undefined>> & { readonly position: number },
 ): Promise<void> {
   const { missing, changed, stamp, extra } = await store.transaction('write', async () => {
     const differences = await findDifferences(store);
     await correctFaults(store);
-    await store.recordLoad(baseUrl, position);
+    await store.recordLoad(baseUrl, position, feedId);
     return differences;
   });
   observe({ kind: 'loaded', copyOf, counts: { inserted: missing, changed: changed + stamp, deleted: extra } });

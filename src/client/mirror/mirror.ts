@@ -1,6 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
-import { PositionRefused } from '../client.js';
+import { FeedReplaced, PositionRefused } from '../client.js';
 import { follow } from '../follow.js';
 import type { Observe } from '../observation.js';
 import { Retries, TemporaryFailure } from '../retry.js';
@@ -126,15 +126,18 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
       return await follow({
         ...options,
         since: position,
-        async store({ data, meta }, since, requestedAt) {
-          await store.savePage({ data, meta }, since);
+        feedId: saved.feedId,
+        async store({ data, meta }, since, requestedAt, feedId) {
+          await store.savePage({ data, meta }, since, feedId);
           position = meta.next_since;
           observe({ kind: 'stored', entries: data.length, position, hasMore: meta.has_more, requestedAt });
         },
       });
     } catch (error) {
       if (error instanceof PositionRefused) {
-        observe({ kind: 'position-refused', position });
+        observe(
+          error instanceof FeedReplaced ? { kind: 'feed-replaced', error } : { kind: 'position-refused', position },
+        );
         await loadCatalogue(store, options);
       } else if (!(error instanceof PositionMoved)) {
         throw error;

@@ -15,6 +15,8 @@ export interface SavedState {
   readonly baseUrl: string;
   /** Where it follows the feed from. */
   readonly position: number;
+  /** The identity of the feed that the positions are of; undefined while unknown. */
+  readonly feedId: string | undefined;
   /** The furthest position, which is later than `position` after a repair. */
   readonly reached: number;
   /** The furthest position after which the feed had nothing more: the mirror has whatever was committed by then. */
@@ -25,7 +27,12 @@ export interface SavedState {
   readonly verified: Verification | undefined;
 }
 
-type StateRow = Omit<SavedState, 'verified'> & { copyOf: string | null; at: string; differences: number };
+type StateRow = Omit<SavedState, 'verified' | 'feedId'> & {
+  feedId: string | null;
+  copyOf: string | null;
+  at: string;
+  differences: number;
+};
 
 /** Another session has changed the position, as a repair does. */
 export class PositionMoved extends OperatorError {}
@@ -76,12 +83,13 @@ export class MirrorStore {
       this.session,
       this.session.query<StateRow>(
         `select base_url as "baseUrl", position::float8, reached::float8, caught_up::float8 as "caughtUp",
-                copy_position::float8 as "copyPosition", verified_copy as "copyOf", verified_at as at, differences
+                copy_position::float8 as "copyPosition", feed_id as "feedId", verified_copy as "copyOf", verified_at as at, differences
            from ${this.schema}.state`,
       ),
     );
     if (rows[0] === undefined) return undefined;
-    const { copyOf, at, differences, ...state } = rows[0];
+    const { copyOf, at, differences, ...row } = rows[0];
+    const state = { ...row, feedId: row.feedId ?? undefined };
     if (copyOf === null) return { ...state, verified: undefined };
     return { ...state, verified: { copyOf: new Date(copyOf).toISOString(), at: Date.parse(at), differences } };
   }
@@ -90,22 +98,25 @@ export class MirrorStore {
    * Commits the entries of a page and what it says of the feed, unless nothing is new.
    *
    * @param from - the position that the page was requested from, in seconds
+   * @param feedId - the identity of the feed that the page is of
    * @throws PositionMoved, DatabaseUnavailable, or the database's error
    */
-  async savePage({ data: entries, meta }: ChangesPage, from: number): Promise<void> {
+  async savePage({ data: entries, meta }: ChangesPage, from: number, feedId: string | undefined): Promise<void> {
     const [before, after] = [from.toFixed(6), meta.next_since.toFixed(6)];
     if (entries.length === 0 && before === after) {
       const state = await this.readState();
       const isCaughtUp = state?.caughtUp.toFixed(6) === after;
-      if (state?.position.toFixed(6) === before && (meta.has_more || isCaughtUp)) return;
+      const isKnown = state?.position.toFixed(6) === before && state.feedId === feedId;
+      if (isKnown && (meta.has_more || isCaughtUp)) return;
     }
     await this.#changeQuickly(async () => {
       if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
       const { rowCount } = await this.session.query(
         `update ${this.schema}.state
-            set position = $2, reached = greatest(reached, $2), caught_up = case when $3 then caught_up else $2 end
+            set position = $2, reached = greatest(reached, $2), caught_up = case when $3 then caught_up else $2 end,
+                feed_id = $4
           where position = $1`,
-        [before, after, meta.has_more],
+        [before, after, meta.has_more, feedId],
       );
       if (rowCount !== 1) throw new PositionMoved("The mirror's position was changed.");
     });
@@ -115,14 +126,16 @@ export class MirrorStore {
    * Records that the mirror is what was loaded, within a transaction: nothing is known of comparisons any more.
    *
    * @param position - of what was loaded, in seconds
+   * @param feedId - the identity of the feed that the position is of; undefined when unknown
    */
-  async recordLoad(baseUrl: string, position: number): Promise<void> {
+  async recordLoad(baseUrl: string, position: number, feedId: string | undefined): Promise<void> {
     await this.session.query(
-      `insert into ${this.schema}.state (base_url, position, reached, caught_up, copy_position) values ($1, $2, $2, $2, $2)
+      `insert into ${this.schema}.state (base_url, position, reached, caught_up, copy_position, feed_id)
+       values ($1, $2, $2, $2, $2, $3)
        on conflict (singleton) do update
-          set (base_url, position, reached, caught_up, copy_position) = (excluded.base_url, $2, $2, $2, $2),
+          set (base_url, position, reached, caught_up, copy_position, feed_id) = (excluded.base_url, $2, $2, $2, $2, $3),
               (verified_copy, verified_at, differences) = (null, null, null)`,
-      [baseUrl, position.toFixed(6)],
+      [baseUrl, position.toFixed(6), feedId],
     );
   }
 

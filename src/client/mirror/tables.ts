@@ -15,12 +15,17 @@ export const CONTENT = 'media_type, title, updated_at, has_bundles';
 /** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
 export async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
   const schema = pg.escapeIdentifier(name);
-  const { rows } = await session.query<Record<'schema' | 'state' | 'titles', string | null>>(
-    'select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles',
+  const { rows } = await session.query<Record<'schema' | 'state' | 'titles' | 'feed', string | null>>(
+    `select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles,
+            (select attname from pg_attribute where attrelid = to_regclass($2) and attname = 'feed_id') as feed`,
     [schema, `${schema}.state`, `${schema}.titles`],
   );
   const [found] = rows;
-  if (found?.state) return;
+  if (found?.state) {
+    // A mirror that an earlier version made.
+    if (!found.feed) await session.query(`alter table ${schema}.state add column if not exists feed_id text`);
+    return;
+  }
   if (!isMirror) {
     throw new OperatorError(`The schema ${name} of this database has no mirror.`, {
       advice: 'Create one with "catalog mirror".',
@@ -44,7 +49,8 @@ export async function requireTables(session: Connection, name: string, isMirror:
         copy_position numeric(16, 6) not null,
         verified_copy timestamptz,
         verified_at timestamptz,
-        differences bigint
+        differences bigint,
+        feed_id text
       );
       comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);
 }

@@ -110,6 +110,14 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
   if (state.baseUrl !== manifest.base_url) {
     throw new OperatorError(`The mirror is of ${state.baseUrl}, and the copy of ${manifest.base_url}.`);
   }
+  if (state.feedId !== undefined && manifest.feed_id !== undefined && state.feedId !== manifest.feed_id) {
+    throw new OperatorError(
+      `The mirror follows the feed ${state.feedId}, but this copy is of the feed ${manifest.feed_id}.`,
+      {
+        advice: 'Compare again once "catalog mirror" has loaded a copy of the feed that the service has now.',
+      },
+    );
+  }
   if (manifest.position < state.copyPosition) {
     throw new OperatorError(
       `The newest copy, at ${showPosition(manifest.position)}, is older than the one that the mirror started from, at ` +

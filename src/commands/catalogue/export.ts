@@ -69,9 +69,9 @@ async function run(flags: ExportFlags, context: CommandContext): Promise<void> {
 async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContext): Promise<void> {
   const state = await openNewState(kind, flags);
   try {
-    const { rows, position } = await writeRows(kind, context);
+    const { rows, position, feedId } = await writeRows(kind, context);
     const since = position === undefined ? undefined : toSeconds(position);
-    if (since !== undefined) await state?.save(since);
+    if (since !== undefined) await state?.save(since, feedId);
     const document = { kind, rows, ...(since !== undefined && { followFrom: since }) };
     const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
     report(context.stderr, flags.json, document, `${kind}: ${formatCount(rows)} rows written${from}`);

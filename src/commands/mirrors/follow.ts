@@ -66,12 +66,13 @@ async function run(flags: FollowFlags, context: CommandContext): Promise<void> {
     const reached = await follow({
       fetchPage,
       since,
+      feedId: state.feedId,
       once,
       retryPolicy: retryPolicy(once),
       intervalMs: flags.interval,
-      async store({ data, meta }) {
+      async store({ data, meta }, _since, _requestedAt, feedId) {
         if (data.length > 0) await writeLines(stdout, data, ending);
-        await state.save(meta.next_since);
+        await state.save(meta.next_since, feedId);
       },
       signal: ending,
       observe,

@@ -36,6 +36,8 @@ function lineOf(observation: Observation, baseUrl: string): string | undefined {
       return `Following ${baseUrl} from ${showPosition(observation.position)}.`;
     case 'position-refused':
       return `The feed no longer accepts the position ${showPosition(observation.position)}. Loading the newest copy.`;
+    case 'feed-replaced':
+      return `${observation.error.message} Loading the newest copy.`;
     case 'compared': {
       const { verified, isNew } = observation;
       const [how, when] = isNew

@@ -73,11 +73,17 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   return backend;
 
   function toHandler<Id extends OperationId>({ handle }: Operation<Id>) {
-    return ({ request }: Context, { state: { target, caller } }: RequestContext): Answer<Id> | Promise<Answer<Id>> => {
+    return ({ request }: Context, ctx: RequestContext): Answer<Id> | Promise<Answer<Id>> => {
+      const { target, caller } = ctx.state;
       if (caller === undefined) throw new Error('a request without a caller was dispatched');
       // Validation by the contract ensures that the parameters have this type.
       const path = request.params as PathParameters<Id>;
-      return handle(dependencies, { path, search: target.search, caller });
+      return handle(dependencies, {
+        path,
+        search: target.search,
+        caller,
+        setField: (name, value) => ctx.set(name, value),
+      });
     };
   }
 }

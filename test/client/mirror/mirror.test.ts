@@ -77,6 +77,41 @@ describe('catalog mirror', () => {
     await world.requireEqual();
   });
 
+  it('a mirror that is led to another feed follows it no further, and loads a copy of it once one is published', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    // As another database at the same address has it, whose window includes the position.
+    await service.db.raw('update catalog_feed set identity = gen_random_uuid()');
+    await addTitles(service.db, 2, 'theirs');
+    const FEED = '[0-9a-f-]{36}';
+    assert.match(
+      await fail(),
+      new RegExp(
+        `The service now has the feed (${FEED}), and the position is of the feed ${FEED}\\. Loading the newest copy\\.\n` +
+          `[^]*The newest copy is of the feed ${FEED}, and the service now has the feed \\1\\. Ask the operator`,
+      ),
+    );
+    assert.equal((await mirror.db.withSchema('catalog_mirror').from('titles')).length, 3);
+    await host.publish(service);
+    const { code, stderr } = await world.run('verify');
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`The mirror follows the feed ${FEED}, but this copy is of the feed ${FEED}\\.`));
+    assert.match(await succeed(), /Loaded the copy of .*: 2 inserted, 0 changed, 0 deleted\./);
+    await world.requireEqual();
+    assert.doesNotMatch(await succeed(), /Loading/);
+  });
+
+  it('a mirror without an identity of its feed, as an earlier version made it, takes the first one that it finds', async () => {
+    await addTitles(service.db, 3);
+    await host.publish(service);
+    await succeed();
+    await mirror.db.raw('alter table catalog_mirror.state drop column feed_id');
+    await succeed();
+    const [{ feed_id: feedId } = {}] = await mirror.db('catalog_mirror.state').select<{ feed_id: string }[]>('feed_id');
+    assert.deepEqual(await service.db('catalog_feed').pluck('identity'), [feedId]);
+  });
+
   it('a mirror loads a copy that was published after a restore, and keeps privileges and views of its table', async () => {
     await addTitles(service.db, 10);
     await host.publish(service);
