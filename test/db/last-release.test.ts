@@ -40,10 +40,10 @@ describe('the version before this one', () => {
     closers.unshift(() => database.drop());
     db = connectTo(database.url);
     closers.unshift(() => db.destroy());
-    environment = { DATABASE_URL: database.url, REDIS_URL: redis.url };
+    environment = { DATABASE_URL: database.url, REDIS_URL: redis.url, SITE: 'on' };
     const url = new URL(database.url);
     url.username = url.password = ROLE;
-    serving = { ...environment, DATABASE_URL: url.href, SITE: 'on' };
+    serving = { ...environment, DATABASE_URL: url.href };
 
     await runBefore('migrate');
     await db.raw(`create role ${ROLE} login password '${ROLE}' in role catalog_server`);

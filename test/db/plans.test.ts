@@ -16,8 +16,8 @@ import { startService, type Statement, type TestService } from '../support/servi
 const TITLES = 20_000;
 const KEYS = 5_000;
 
-/** A page, the entry before it, one more entry that decides has_more, and the row of the feed start. */
-const MOST_ROWS = 203;
+/** A page, the entry before it, one more entry that decides has_more, and the row of the feed start and its identity, twice. */
+const MOST_ROWS = 204;
 
 /** Tables with few rows, which are read whole. */
 const SMALL_TABLES = ['plans', 'catalog_counts', 'catalog_feed'];
@@ -103,8 +103,8 @@ describe('the queries of a request to a large catalogue', () => {
   }
 
   /** The rows of a page become one, after the limit. */
-  function gathersPage({ 'Node Type': type, Plans: [child] = [] }: PlanNode): boolean {
-    return type === 'Aggregate' && /^(?:Limit|Subquery Scan)$/.test(child?.['Node Type'] ?? '');
+  function gathersPage({ 'Node Type': type, Plans: children = [] }: PlanNode): boolean {
+    return type === 'Aggregate' && children.some((child) => /^(?:Limit|Subquery Scan)$/.test(child['Node Type']));
   }
 
   /** Summarises a plan: the indexes and rows that it reads, sequential scans, and sorts. */
@@ -163,12 +163,12 @@ describe('the queries of a request to a large catalogue', () => {
     {
       what: 'the last page, of 200 entries and no more',
       path: async () => `/api/v1/changes?since=${await stampAt(1 - 200 / TITLES)}`,
-      queries: [{ ...page, rowsRead: 202 }],
+      queries: [{ ...page, rowsRead: 203 }],
     },
     {
       what: 'the empty tail',
       path: async () => `/api/v1/changes?since=${await stampAt(1)}`,
-      queries: [{ ...page, rowsRead: 2 }],
+      queries: [{ ...page, rowsRead: 3 }],
     },
     {
       what: 'a page of a position that is weeks old',
@@ -178,7 +178,7 @@ describe('the queries of a request to a large catalogue', () => {
     {
       what: 'a position ahead of the clock',
       path: () => `/api/v1/changes?since=${Math.floor(Date.now() / 1000) + 30}`,
-      queries: [{ ...page, rowsRead: 1 }, bounds, { ...page, rowsRead: 2 }],
+      queries: [{ ...page, rowsRead: 2 }, bounds, { ...page, rowsRead: 3 }],
     },
     {
       what: 'a title',

@@ -150,7 +150,7 @@ describe('the position of an export of titles', () => {
     // Makes the export wait within the statement that reads the position. No later test can empty the catalogue.
     await db.raw(`
       alter table catalog_feed rename to feed;
-      create view catalog_feed as select feed_start from feed where pg_advisory_xact_lock_shared(1, 2)::text is not null`);
+      create view catalog_feed as select feed_start, identity from feed where pg_advisory_xact_lock_shared(1, 2)::text is not null`);
     const holder = await db.transaction();
     await holder.raw('select pg_advisory_xact_lock(1, 2)');
     const exporting = exportText(db);

@@ -64,7 +64,8 @@ describe('catalog export', () => {
       `sync ${basename(folder)}`,
     ]);
     assert.equal(await readFile(output, 'utf8'), NDJSON);
-    const document = { version: 1, base_url: BASE_URL, since: await position() };
+    const [feedId] = await world.db('catalog_feed').pluck<string[]>('identity');
+    const document = { version: 1, base_url: BASE_URL, since: await position(), feed_id: feedId };
     assert.deepEqual(JSON.parse(await readFile(stateFile, 'utf8')), document);
   });
 
