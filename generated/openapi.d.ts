@@ -12,9 +12,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the catalogue's totals
-         * @description Returns the current number of titles, people and collections in the catalogue. The totals are exact, and cheap to
-         *     get whatever the size of the catalogue.
+         * Get catalogue stats
+         * @description Returns the exact number of titles, people and collections in the catalogue.
          */
         get: operations["getStats"];
         put?: never;
@@ -33,9 +32,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the changes since a point in time
-         * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Send
-         *     `meta.next_since` back as `since` until `meta.has_more` is false. Updates that change nothing are not listed.
+         * List changes
+         * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Updates that
+         *     change nothing are not listed.
          */
         get: operations["getChanges"];
         put?: never;
@@ -54,9 +53,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the key's project and plan
-         * @description Returns the project that the key belongs to, the key's public prefix and the plan that sets its limits. The full
-         *     key is never returned, and no cache may store the response.
+         * Get the current key
+         * @description Returns the key's project, public prefix and plan.
          */
         get: operations["getMe"];
         put?: never;
@@ -76,8 +74,8 @@ export interface paths {
         };
         /**
          * Look up a title
-         * @description Returns one movie or series by its `svc_id`. Ids come from `/api/v1/changes` or from a copy of the catalogue; there
-         *     is no search by name.
+         * @description Returns one movie or series by its `svc_id`. Get ids from `/api/v1/changes` or a copy of the catalogue.
+         *     The API has no search.
          */
         get: operations["getTitle"];
         put?: never;
@@ -92,11 +90,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description The response of getStats. Fields may be added. */
         StatsResponse: {
             data: components["schemas"]["Stats"];
         };
-        /** @description The catalogue's totals. Fields may be added. */
+        /** @description The catalogue's totals. */
         Stats: {
             /**
              * Format: int64
@@ -105,12 +102,12 @@ export interface components {
             titles: number;
             /**
              * Format: int64
-             * @description The number of movies.
+             * @description All movies.
              */
             movies: number;
             /**
              * Format: int64
-             * @description The number of series.
+             * @description All series.
              */
             series: number;
             /**
@@ -120,22 +117,21 @@ export interface components {
             available_in_library: number;
             /**
              * Format: int64
-             * @description The number of people.
+             * @description All people.
              */
             people: number;
             /**
              * Format: int64
-             * @description The number of curated collections.
+             * @description All collections.
              */
             svc_collections: number;
         };
-        /** @description A page of changes. Fields may be added. */
         ChangesResponse: {
             /** @description The entries that changed after `since`, oldest first, each once in its current state. */
             data: components["schemas"]["CatalogEntry"][];
             meta: components["schemas"]["ChangesMeta"];
         };
-        /** @description The position after the page. Fields may be added. */
+        /** @description The position after the page. */
         ChangesMeta: {
             /** @description Whether more changes follow this page. If so, get the next page now. */
             has_more: boolean;
@@ -146,26 +142,24 @@ export interface components {
              */
             next_since: number;
         };
-        /** @description A title as it appears in the feed of changes. Fields may be added. */
+        /** @description A title as it appears in the feed of changes. */
         CatalogEntry: {
             svc_id: components["schemas"]["SvcId"];
             media_type: components["schemas"]["MediaType"];
-            /** @description The title's name. */
+            /** @description Its name. */
             title: string;
             /**
              * Format: date-time
-             * @description When the title was last changed or created, in UTC with six decimals and a `Z`. It is unique, and is the
-             *     title's position among the changes: the same time in seconds is the `since` that continues after it.
+             * @description When the title was last changed or created, in UTC with six decimals and a `Z`. It is unique: the same time in seconds is the `since` that continues after it.
              */
             updated_at: string;
             /** @description Whether the title is offered in bundles. */
             has_bundles: boolean;
         };
-        /** @description The response of getTitle. Fields may be added. */
         TitleResponse: {
             data: components["schemas"]["Title"];
         };
-        /** @description A title in full, including the fields of its entry in the feed. Fields may be added. */
+        /** @description A title in full, including the fields of its entry in the feed. */
         Title: components["schemas"]["CatalogEntry"] & {
             /** @description Whether the title can be delivered in the library. */
             available_in_library: boolean;
@@ -175,13 +169,12 @@ export interface components {
              */
             created_at: string;
         };
-        /** @description The response of getMe. Fields may be added. */
         MeResponse: {
             data: components["schemas"]["Account"];
         };
-        /** @description The project and the plan of the key. Fields may be added. */
+        /** @description The project and the plan of the key. */
         Account: {
-            /** @description The project that the key belongs to. */
+            /** @description The name of the project. */
             project_name: string;
             /** @description The public beginning of the key, which identifies it in lists and logs. */
             key_prefix: string;
@@ -189,11 +182,11 @@ export interface components {
             /** @description Whether the project must credit the catalogue where it shows its data. */
             attribution_required: boolean;
         };
-        /** @description A plan, its limits and its terms. Fields may be added. */
+        /** @description A plan, its limits and its terms. */
         Plan: {
-            /** @description The plan's id. */
+            /** @description Its id. */
             id: string;
-            /** @description The plan's display name. */
+            /** @description Its display name. */
             name: string;
             /**
              * Format: int32
@@ -217,27 +210,20 @@ export interface components {
         MediaType: "movie" | "series";
         /** @description Identifies the request in the service's logs; the same as the header `X-Request-Id`. */
         RequestId: string;
-        /** @description The names of the header fields that the key is sent in, and others. */
         VaryField: string;
-        /** @description A quota and a window for each limit. */
         RateLimitPolicyField: string;
-        /** @description The remaining requests of each limit, and the seconds until it resets. */
         RateLimitField: string;
         /**
-         * @description The values of `code` in this version. No property has this type, since codes may be added.
+         * @description The values of `code` in this version; codes may be added.
          * @enum {string}
          */
         KnownErrorCode: "missing_api_key" | "invalid_api_key" | "missing_since" | "invalid_since" | "since_out_of_window" | "invalid_parameter" | "malformed_request" | "request_timeout" | "content_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "header_fields_too_large" | "not_found" | "title_not_found" | "method_not_allowed" | "rate_limit_exceeded" | "internal_error" | "service_unavailable";
-        /**
-         * @description An error (RFC 9457), identified by `code`. Fields and codes may be added: treat an unknown code like any other
-         *     with the same status.
-         */
+        /** @description An error (RFC 9457), identified by `code`. */
         Problem: {
             /**
              * Format: uri-reference
-             * @description Identifies the type of the problem: `/docs#error-` and the `code`, which is the code's entry in the reference
-             *     on servers that also serve the web pages, or a URI registered with IANA for `rate_limit_exceeded`. The
-             *     reference is relative, so that it is the same on every server.
+             * @description `/docs#error-<code>`, relative to the service, where servers with web pages explain the code; for
+             *     `rate_limit_exceeded`, a URI registered with IANA.
              */
             type: string;
             /** @description The fixed title of the code. */
@@ -249,10 +235,7 @@ export interface components {
             status: number;
             /** @description What went wrong with this request, for people. May be reworded at any time. */
             detail: string;
-            /**
-             * @description The stable name of the error, such as `not_found`. Codes may be added; `KnownErrorCode` lists those of this
-             *     version.
-             */
+            /** @description The stable name of the error. `KnownErrorCode` lists those of this version. */
             code: string;
             request_id: components["schemas"]["RequestId"];
             /**
@@ -263,7 +246,7 @@ export interface components {
             oldest_since?: number;
             /**
              * @description The names of the exceeded limits, as in `RateLimit-Policy`: `minute`, `day` or, for invalid keys, `failures`.
-             *     Always present with `rate_limit_exceeded` under `/api/v1`. Names may be added.
+             *     Always present with `rate_limit_exceeded` under `/api/v1`.
              */
             "violated-policies"?: string[];
         };
@@ -341,13 +324,20 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-method_not_allowed",
+                 *       "title": "Method not allowed",
+                 *       "status": 405,
+                 *       "detail": "This path supports only GET and HEAD.",
+                 *       "code": "method_not_allowed",
+                 *       "request_id": "4d3c2b1a-0f9e-4d8c-b7a6-958473625140"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description The request arrived too slowly (`request_timeout`). The key was not checked, and the connection is closed: send the
-         *     request again on a new one.
-         */
+        /** @description The request arrived too slowly (`request_timeout`). */
         RequestTimeout: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -355,13 +345,20 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-request_timeout",
+                 *       "title": "Request timed out",
+                 *       "status": 408,
+                 *       "detail": "The request did not arrive in time. Send it again on a new connection.",
+                 *       "code": "request_timeout",
+                 *       "request_id": "5e2d9a7c-4b18-4f60-a3c9-8d7e6f5a4b3c"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description The request has a body of more than 16 KiB, or a compressed one of unknown length, and no operation takes one
-         *     (`content_too_large`). The key was not checked, and the connection is closed.
-         */
+        /** @description The request has a body of more than 16 KiB, or a compressed one of unknown length (`content_too_large`). */
         ContentTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -369,13 +366,20 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-content_too_large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "This path takes no request body. Send the request without one.",
+                 *       "code": "content_too_large",
+                 *       "request_id": "a91c3e5f-7d2b-4068-9e4a-1c3b5d7f9e20"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description The request line and the header fields together exceed 16 KiB (`header_fields_too_large`). The key was not checked,
-         *     and the connection is closed.
-         */
+        /** @description The request line and the header fields together exceed 16 KiB (`header_fields_too_large`). */
         HeaderFieldsTooLarge: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -383,13 +387,20 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-header_fields_too_large",
+                 *       "title": "Header fields too large",
+                 *       "status": 431,
+                 *       "detail": "The request line and header fields exceed 16 KiB.",
+                 *       "code": "header_fields_too_large",
+                 *       "request_id": "b4d6f8a0-2c1e-4937-8d5b-6a7c8e9f0b1d"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description A limit named in `violated-policies` is exceeded (`rate_limit_exceeded`): one of the plan's or, for an invalid
-         *     key, the limit on invalid keys from your IP address. Wait the number of seconds in `Retry-After`.
-         */
+        /** @description A limit named in `violated-policies` is exceeded (`rate_limit_exceeded`). */
         RateLimitExceeded: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -404,7 +415,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Something went wrong in the service (`internal_error`). The cause is only in the service's log. */
+        /** @description Something went wrong in the service (`internal_error`). */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -415,13 +426,20 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-internal_error",
+                 *       "title": "Internal error",
+                 *       "status": 500,
+                 *       "detail": "Something went wrong on our side. Quote this request_id when you report it.",
+                 *       "code": "internal_error",
+                 *       "request_id": "0a1b2c3d-4e5f-4061-9283-a4b5c6d7e8f9"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description A dependency of the service is temporarily unavailable (`service_unavailable`). Wait the number of seconds in
-         *     `Retry-After`.
-         */
+        /** @description A dependency of the service is temporarily unavailable (`service_unavailable`). */
         ServiceUnavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["XRequestId"];
@@ -433,14 +451,23 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
+                /**
+                 * @example {
+                 *       "type": "/docs#error-service_unavailable",
+                 *       "title": "Service unavailable",
+                 *       "status": 503,
+                 *       "detail": "The service is temporarily unavailable. Retry after the number of seconds in Retry-After.",
+                 *       "code": "service_unavailable",
+                 *       "request_id": "f0e1d2c3-b4a5-4968-8776-655443322110"
+                 *     }
+                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
     };
     parameters: {
         /**
-         * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
-         *     and there is no body.
+         * @description The `ETag` of a stored response, or several separated by commas.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         IfNoneMatch: string;
@@ -461,8 +488,7 @@ export interface components {
          */
         XRequestId: components["schemas"]["RequestId"];
         /**
-         * @description The fields of the request that the response depends on. It keeps caches from serving one caller's response to
-         *     another. Responses of `getChanges` also depend on `Accept-Encoding`. Fields may be added.
+         * @description The fields of the request that the response depends on. Responses of `getChanges` also depend on `Accept-Encoding`.
          * @example Authorization, X-API-Key
          */
         Vary: components["schemas"]["VaryField"];
@@ -478,35 +504,34 @@ export interface components {
         ContentEncoding: "gzip" | "br";
         /**
          * @description The identity of the feed. Positions of another feed mean nothing to it: if the identity changes, get a fresh copy
-         *     of the catalogue. A client may ignore it.
+         *     of the catalogue. Clients may ignore it.
          * @example 0b8f6c1e-52d3-4a7e-9c41-7f0e2d9a6b35
          */
         FeedId: string;
         /**
          * @description The next page, relative to the URL of this one; absent if `has_more` is false. A client that sends its key in
-         *     the query must add it again. Links may be added.
+         *     the query must add it again.
          * @example <?since=1795218005.123456>; rel="next"
          */
         LinkToNextPage: string;
         /**
          * @description Only your own cache may store the response, and must revalidate it with `If-None-Match` before each use.
-         *     Directives may be added.
          * @example private, no-cache
          */
         CacheControlRevalidate: string;
         /**
-         * @description No cache may store the response. Directives may be added.
+         * @description No cache may store the response.
          * @example no-store
          */
         CacheControlNoStore: string;
         /**
-         * @description Identifies this state of the response in this coding. Send it back as `If-None-Match`.
+         * @description Identifies this state of the response in this coding.
          * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
          */
         ETag: string;
         /**
          * @description The limits as a structured field list: `q` requests in a window of `w` seconds. For an invalid key, it is the limit
-         *     on invalid keys from one IP address. Limits and parameters may be added.
+         *     on invalid keys from one IP address.
          * @example "minute";q=60;w=60, "day";q=10000;w=86400
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicyField"];
@@ -517,7 +542,7 @@ export interface components {
         RateLimitPolicyIfKnown: components["schemas"]["RateLimitPolicyField"];
         /**
          * @description The current state of these limits as a structured field list: `r` requests remain, and the quota resets in `t`
-         *     seconds. Limits and parameters may be added.
+         *     seconds.
          * @example "minute";r=59;t=60, "day";r=9999;t=86399
          */
         RateLimit: components["schemas"]["RateLimitField"];
@@ -532,13 +557,13 @@ export interface components {
          */
         WWWAuthenticate: string;
         /**
-         * @description The methods that the path supports. Methods may be added.
+         * @description The methods that the path supports.
          * @example GET, HEAD
          */
         Allow: string;
         /**
-         * @description Seconds to wait before sending the request again, never a date. Sent with 429 and 503. With 429 it is the time until
-         *     the exceeded limit resets (`t` in `RateLimit`, if that is sent too).
+         * @description Seconds to wait before sending the request again, never a date. With 429, the time until the exceeded
+         *     limit resets.
          * @example 17
          */
         RetryAfter: number;
@@ -552,8 +577,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
-                 *     and there is no body.
+                 * @description The `ETag` of a stored response, or several separated by commas.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -582,6 +606,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "titles": 12480,
+                     *         "movies": 8935,
+                     *         "series": 3545,
+                     *         "available_in_library": 9712,
+                     *         "people": 41052,
+                     *         "svc_collections": 128
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["StatsResponse"];
                 };
             };
@@ -601,25 +637,20 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description A Unix timestamp in seconds; the page has the changes after it. Many titles can change within one second, and
-                 *     a page may end anywhere among them, so send `meta.next_since` back unchanged.
+                 * @description A Unix timestamp in seconds; the page has the changes after it. Whole seconds, such as `1795218005`, and exponent
+                 *     notation are accepted, up to 64 characters. The value is rounded to six decimals. The sixth decimal of an
+                 *     entry's position is never 0: a value whose sixth decimal is 0 or missing may have been rounded up, so the page
+                 *     then starts 50 microseconds earlier and may repeat entries.
                  *
-                 *     Only six decimals (microseconds) are significant; the value is rounded to them. The sixth decimal of an
-                 *     entry's position is never 0. A value whose sixth decimal is 0 or missing may have been rounded up: the page
-                 *     then starts 50 microseconds earlier and may repeat entries. Whole seconds, such as `1795218005`, and exponent
-                 *     notation are accepted. The value has at most 64 characters after percent-decoding.
-                 *
-                 *     A value more than 30 days in the past, or before the feed start, is answered with
-                 *     `since_out_of_window`. Because clocks differ, values up to 60 seconds in the future are accepted; beyond that, the
-                 *     response is `invalid_since`. A value from the service is never too far in the future.
+                 *     A value more than 30 days in the past, or before the feed start, returns `since_out_of_window`; one more than 60
+                 *     seconds in the future, `invalid_since`.
                  * @example 1795218005.123456
                  */
                 since: number;
             };
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
-                 *     and there is no body.
+                 * @description The `ETag` of a stored response, or several separated by commas.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -711,6 +742,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "project_name": "Cinema Atlas",
+                     *         "key_prefix": "svc_4fT9kQ2z",
+                     *         "plan": {
+                     *           "id": "free",
+                     *           "name": "Free",
+                     *           "requests_per_minute": 60,
+                     *           "requests_per_day": 10000,
+                     *           "commercial_use": false
+                     *         },
+                     *         "attribution_required": true
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["MeResponse"];
                 };
             };
@@ -730,8 +777,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `ETag` of a stored response, or several separated by commas. If the response is unchanged, the status is 304
-                 *     and there is no body.
+                 * @description The `ETag` of a stored response, or several separated by commas.
                  * @example "5a-0Zq8S7Jb1kPxw3cN6dVt2uYf4hM"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -745,8 +791,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description The title's `svc_id`. A malformed id returns `invalid_parameter`; an id that does not exist returns
-                 *     `title_not_found`.
+                 * @description The title's `svc_id`.
                  * @example blade-runner-1982
                  */
                 title_id: components["schemas"]["SvcId"];
@@ -767,6 +812,19 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "svc_id": "blade-runner-1982",
+                     *         "media_type": "movie",
+                     *         "title": "Blade Runner",
+                     *         "updated_at": "2026-11-20T23:38:41.000217Z",
+                     *         "has_bundles": true,
+                     *         "available_in_library": true,
+                     *         "created_at": "2026-03-02T08:15:30.250000Z"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["TitleResponse"];
                 };
             };
@@ -800,6 +858,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs#error-title_not_found",
+                     *       "title": "No such title",
+                     *       "status": 404,
+                     *       "detail": "The catalogue has no title with this id.",
+                     *       "code": "title_not_found",
+                     *       "request_id": "6a7d1c3e-50b8-4f92-a4e6-9b8c2d0f7e15"
+                     *     }
+                     */
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };

@@ -12,18 +12,18 @@ interface ExpectedProblem {
   readonly headers?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Status and title of each code, as the contract lists them for its readers, not from the code under test. */
+/** Status and title of each code, as the guide lists them for its readers, not from the code under test. */
 const LISTED = new Map(
   [
-    ...readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8').matchAll(
-      /^ *\| `(\w+)` \| (\d{3}) \| ([^|]+) \|/gm,
+    ...readFileSync(new URL('../../src/pages/public/guides/calling-the-api.md', import.meta.url), 'utf8').matchAll(
+      /^\| `(\w+)` +\| (\d{3}) +\| ([^|]+?) +\|/gm,
     ),
   ].map(([, code = '', status, title]) => [code, { status: Number(status), title }]),
 );
 
 /** Holds an answer against the whole problem that it should be: status, headers and every member of the document. */
 export function assertProblem(reply: Reply, code: ErrorCode, expected: ExpectedProblem = {}): void {
-  const { status, title } = LISTED.get(code) ?? assert.fail(`the contract does not list ${code}`);
+  const { status, title } = LISTED.get(code) ?? assert.fail(`the guide does not list ${code}`);
   assert.equal(reply.status, status, reply.text);
   const { detail, request_id: requestId, ...rest } = reply.json as Record<string, unknown>;
   assert.deepEqual(rest, { type: expected.type ?? `/docs#error-${code}`, title, status, code, ...expected.members });

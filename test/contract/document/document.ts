@@ -91,8 +91,7 @@ export function operationResponses(): OperationResponse[] {
 
 /** The examples of the problems that a response may be; none when it is no error. */
 export function problemExamplesOf(response: Node): Node[] {
-  const examples = child(child(child(response, 'content'), PROBLEM), 'examples');
-  return nodesOf(examples).map(([, example]) => child(example, 'value'));
+  return examplesOf(child(child(response, 'content'), PROBLEM)).map(([, example]) => example as Node);
 }
 
 /** The first example of each problem that a response may be, by its code; none when it is no error. */

@@ -70,7 +70,7 @@ export function readingStories(stage: Stage): void {
     const marked = page.locator('.sidebar [aria-current="location"]');
     const untilMarked = (id: string): Promise<unknown> =>
       eventually(`${id} is marked`, async () => (await marked.getAttribute('href')) === `#${id}`);
-    for (const id of ['caching', 'getMe', 'schemas']) {
+    for (const id of ['errors', 'getMe', 'schemas']) {
       await page.locator(`.sidebar a[href="#${id}"]`).click();
       await untilMarked(id);
       assert.equal(await marked.count(), 1);

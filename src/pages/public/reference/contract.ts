@@ -25,9 +25,16 @@ export interface Parameter {
 
 export type Header = Omit<Parameter, 'name' | 'in'>;
 
+/** An example of a body that has several. */
+export interface Example {
+  readonly summary?: string;
+  readonly value: unknown;
+}
+
 export interface MediaType {
   readonly schema: OrReference<Schema>;
-  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value: unknown }>>;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, OrReference<Example>>>;
 }
 
 export interface Response {

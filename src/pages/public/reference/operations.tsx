@@ -88,7 +88,7 @@ function Operation({ context, operation }: OperationProps): VNode {
       {media && (
         <div class="operation-examples">
           <Heading level={4} id={`${operationId}-examples`} text="Example responses" />
-          <Examples media={media} />
+          <Examples context={context} media={media} />
         </div>
       )}
     </section>

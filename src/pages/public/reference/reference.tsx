@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { render } from 'preact-render-to-string';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
 import { withRecentExamples } from '../../../http/probes/recent-examples.js';
@@ -9,6 +10,8 @@ import { HTML, renderPage, renderParts } from '../../parts/frame/page.js';
 import { renderMarkdown, type Heading as MarkdownHeading } from '../../parts/content/markdown.js';
 import { WithSidebar, type LinkGroup } from '../../parts/frame/with-sidebar.js';
 import { SearchBox } from '../../parts/content/search-form.js';
+import { Table } from '../../parts/content/table.js';
+import { chaptersOf } from './chapters.js';
 import { codeLinks, securityId } from './anchors.js';
 import { operationsOf, tagsOf, type Contract } from './contract.js';
 import { renderOperations } from './operations.js';
@@ -23,10 +26,11 @@ const EXAMPLES_LIFETIME_MS = 3_600_000;
 export function addReference(router: PageRouter, { contract, site }: Pick<PublicParts, 'contract' | 'site'>): void {
   const html = cached(async () => {
     const context = { contract, baseUrl: site.publicUrl(), linkCode: codeLinks(contract) };
-    const { headings, html: introduction } = renderIntroduction(context);
+    const chapters = renderMarkdown(chaptersOf(contract, site.guides), { linkCode: context.linkCode, rowId: errorId });
     const content = [
-      await renderParts([<Introduction context={context} html={introduction} />]),
+      await renderParts([<Introduction context={context} />]),
       await renderOperations(context),
+      render(<div class="prose" dangerouslySetInnerHTML={{ __html: chapters.html }} />),
       await renderParts([
         <Security context={context} />,
         <SharedResponses context={context} />,
@@ -38,10 +42,10 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
     const description = 'Every operation, parameter, response and error of the API.';
     return renderPage(
       site,
-      { title: 'Reference', section: 'docs', description },
+      { title: 'API reference', section: 'docs', description },
       <WithSidebar
         label="Reference"
-        groups={linkGroups(contract, headings)}
+        groups={linkGroups(contract, chapters.headings)}
         search={<SearchBox />}
         html={content.join('')}
       />,
@@ -54,20 +58,17 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
   router.get('/docs', async (ctx) => (await page()).send(ctx, 'no-cache'));
 }
 
-/** @returns the links to the sections of the reference @param headings - of the introduction */
+/** @returns the links to the sections of the reference @param headings - of the chapters */
 function linkGroups(contract: Contract, headings: readonly MarkdownHeading[]): readonly LinkGroup[] {
   const operations = operationsOf(contract);
   return [
-    {
-      title: 'Basics',
-      links: [['#introduction', 'Introduction'], ...headings.map(({ id, text }) => [`#${id}`, text] as const)],
-    },
     ...tagsOf(contract).groups.map(({ name }) => ({
       title: name,
       links: operations
         .filter(({ tags }) => tags.includes(name))
         .map(({ operationId, summary }) => [`#${operationId}`, summary] as const),
     })),
+    { title: 'Basics', links: headings.map(({ id, text }) => [`#${id}`, text] as const) },
     {
       title: 'Details',
       links: [
@@ -81,25 +82,34 @@ function linkGroups(contract: Contract, headings: readonly MarkdownHeading[]): r
   ];
 }
 
-/** @returns the description of the API and the chapters that no operation belongs to */
-function renderIntroduction({ contract, linkCode }: ReferenceContext): ReturnType<typeof renderMarkdown> {
-  const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
-  return renderMarkdown([contract.info.description, ...chapters].join('\n\n'), { linkCode, rowId: errorId });
-}
-
-function Introduction({ context, html }: { readonly context: ReferenceContext; readonly html: string }): VNode {
-  const { info, openapi } = context.contract;
+/** What somebody needs before the first call: how to authenticate, and which operations there are. */
+function Introduction({ context: { contract, baseUrl, linkCode } }: { readonly context: ReferenceContext }): VNode {
+  const { info, openapi } = contract;
+  const { html } = renderMarkdown(info.description, { linkCode });
   return (
     <>
-      <h1 id="introduction">{info.title}</h1>
+      <h1 id="introduction">API reference</h1>
       <p class="muted">
-        Version {info.version} · OpenAPI {openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
+        {info.title} · Version {info.version} · OpenAPI {openapi} · <a href={info.license.url}>{info.license.name}</a> ·{' '}
         <a href="/openapi.yaml">YAML</a> · <a href="/openapi.json">JSON</a>
       </p>
+      <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
       <p class="cluster">
-        <span class="muted small">Base URL</span> <code>{context.baseUrl}</code>
+        <span class="muted small">Base URL</span> <code>{baseUrl}</code>
       </p>
-      <div class="prose introduction" dangerouslySetInnerHTML={{ __html: html }} />
+      <p>
+        Send your <a href="/settings/keys">API key</a> with each request, as <code>Authorization: Bearer $KEY</code>.
+        See <a href="#keys">Keys</a> for the other ways, <a href="#rate-limits">Rate limits</a>, and{' '}
+        <a href="#errors">Errors</a> for each code.
+      </p>
+      <Table
+        caption="Operations"
+        columns={['Operation', 'Request']}
+        rows={operationsOf(contract).map(({ operationId, summary, method, path }) => [
+          <a href={`#${operationId}`}>{summary}</a>,
+          <code>{`${method} ${path}`}</code>,
+        ])}
+      />
     </>
   );
 }

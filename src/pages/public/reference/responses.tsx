@@ -2,7 +2,15 @@ import type { VNode } from 'preact';
 import { CodeBlock } from '../../parts/content/components.js';
 import { Heading } from '../../parts/content/heading.js';
 import { headerId, inWords, responseId } from './anchors.js';
-import { headerNames, resolve, statusesOf, type Header, type MediaType, type Response } from './contract.js';
+import {
+  headerNames,
+  resolve,
+  statusesOf,
+  type Example,
+  type Header,
+  type MediaType,
+  type Response,
+} from './contract.js';
 import { Fold } from './fold.js';
 import { Bounds, TypeName } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
@@ -25,7 +33,7 @@ export function ResponseDetails({ context, response }: ResponseProps): VNode {
         </p>
       ))}
       {content.map(([mediaType, media]) => (
-        <Examples key={mediaType} media={media} />
+        <Examples key={mediaType} context={context} media={media} />
       ))}
     </>
   );
@@ -47,13 +55,20 @@ export function HeaderList({ context, response: { headers = {} } }: ResponseProp
   );
 }
 
+interface ExamplesProps {
+  readonly context: ReferenceContext;
+  readonly media: MediaType;
+}
+
 /** The examples of a body, each with its summary. */
-export function Examples({ media: { examples = {} } }: { readonly media: MediaType }): VNode {
+export function Examples({ context, media: { example, examples = {} } }: ExamplesProps): VNode {
+  const all = example === undefined ? examples : { Response: { value: example } };
   return (
     <>
-      {Object.entries(examples).map(([name, { summary = name, value }]) => (
-        <CodeBlock key={name} label={summary} code={JSON.stringify(value, undefined, 2)} language="json" />
-      ))}
+      {Object.entries(all).map(([name, each]) => {
+        const { summary = name, value } = resolve<Example>(context.contract, each).part;
+        return <CodeBlock key={name} label={summary} code={JSON.stringify(value, undefined, 2)} language="json" />;
+      })}
     </>
   );
 }

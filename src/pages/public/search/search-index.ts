@@ -4,17 +4,10 @@ import { ERROR_CODES } from '../../../errors.js';
 import type { Guide } from '../../parts/guides/guide-pages.js';
 import { GUIDES_PATH } from '../guides/guides.js';
 import { errorId } from '../../parts/content/heading.js';
-import { readRows, readSections } from '../../parts/content/markdown.js';
+import { readSections } from '../../parts/content/markdown.js';
+import { chaptersOf, readErrorAdvice } from '../reference/chapters.js';
 import { fieldId, headerId, inWords, parameterId, responseId, schemaId, securityId } from '../reference/anchors.js';
-import {
-  fieldsOf,
-  headerNames,
-  operationsOf,
-  resolve,
-  statusesOf,
-  tagsOf,
-  type Contract,
-} from '../reference/contract.js';
+import { fieldsOf, headerNames, operationsOf, resolve, statusesOf, type Contract } from '../reference/contract.js';
 
 /** Something that the search finds. */
 export interface Entry {
@@ -35,7 +28,7 @@ export interface Entry {
 const HEADING_ALIASES: Readonly<Record<string, readonly string[]>> = {
   Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer'],
   'Following the changes': ['pagination', 'paging', 'cursor', 'polling', 'sync', 'webhook', 'webhooks'],
-  Caching: ['cache', 'conditional request'],
+  'Cache responses': ['cache', 'caching', 'conditional request'],
   'Compress pages': ['compression', 'gzip', 'brotli'],
   'Rate limits': ['limit', 'limits', 'quota', 'quotas', 'throttling'],
   Versions: ['changelog', 'release notes', 'versioning', 'deprecation', 'breaking changes'],
@@ -68,10 +61,10 @@ const LANDING_ENTRIES: readonly Entry[] = [
 export async function listEntries(contract: Contract, guides: readonly Guide[]): Promise<readonly Entry[]> {
   const entries = [
     ...listOperations(contract),
-    ...listErrors(contract),
+    ...listErrors(guides),
     ...LANDING_ENTRIES,
     ...listComponents(contract),
-    ...listChapters(contract),
+    ...listChapters(contract, guides),
   ];
   for (const { name, title, description, text } of guides) {
     // Between guides, other requests get their turn.
@@ -105,12 +98,12 @@ function listOperations(contract: Contract): Entry[] {
   ]);
 }
 
-function listErrors({ tags }: Contract): Entry[] {
-  const whatToDo = readRows(tags.map(({ description }) => description).join('\n\n'));
+function listErrors(guides: readonly Guide[]): Entry[] {
+  const advice = readErrorAdvice(guides);
   return Object.entries(ERROR_CODES).map(([code, { status, title }]) => {
     const aliases = [String(status), title, STATUS_CODES[status] ?? ''];
     const entry = partOf('Errors', code, `${status} · ${title}`, errorId(code) ?? '', '', aliases);
-    return { ...entry, text: whatToDo.get(code) ?? '' };
+    return { ...entry, text: advice.get(code) ?? '' };
   });
 }
 
@@ -147,11 +140,10 @@ function listComponents(contract: Contract): Entry[] {
   ];
 }
 
-function listChapters(contract: Contract): Entry[] {
-  const chapters = tagsOf(contract).chapters.map(({ name, description }) => `## ${name}\n\n${description}`);
+function listChapters(contract: Contract, guides: readonly Guide[]): Entry[] {
   const page = { group: 'Basics', name: 'Reference', context: '', address: '/docs', text: '' };
   // Nothing stands before the first heading.
-  return listSections(chapters.join('\n\n'), page).slice(1);
+  return listSections(chaptersOf(contract, guides), page).slice(1);
 }
 
 /** @returns an entry for a page of Markdown, and one for each heading on it */

@@ -62,7 +62,8 @@ function assertShows(part: Element, where: string, node: unknown, keyword = ''):
     else if (!LINKED.includes(kind)) assertShows(part, where, own);
     else assert.ok(linksOf(part).includes(`#${kind.slice(0, -1)}-${name}`), `${where} does not lead to ${name}`);
   } else if (keyword === 'examples') {
-    for (const { summary, value } of Object.values(node) as { summary: string; value: unknown }[]) {
+    for (const example of Object.values(node) as { summary: string; value: unknown }[]) {
+      const { summary, value } = resolve(contract, example).part;
       assertSays(part, where, [summary, JSON.stringify(value, undefined, 2)]);
     }
   } else {
@@ -113,7 +114,7 @@ function assertComplete(page: ReferencePage): void {
   for (const operation of operationsOf(contract)) {
     assertShows(page.operation(operation.operationId), operation.operationId, operation);
   }
-  for (const [kind, parts] of Object.entries({ ...components, securitySchemes: {}, parameters: {} })) {
+  for (const [kind, parts] of Object.entries({ ...components, securitySchemes: {}, parameters: {}, examples: {} })) {
     for (const [name, part] of Object.entries(parts)) {
       assertShows(page.part(`${kind.slice(0, -1)}-${name}`), name, part);
     }

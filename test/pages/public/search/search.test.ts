@@ -19,6 +19,14 @@ const GUIDE: Guide = {
   text: 'Take a **pan**.\n\n## Rate limits in the kitchen\n\nOne `egg` a minute.\n\n```sh\nfry --eggs 2\n```\n',
 };
 
+/** The guide that says what to do about an error. */
+const GUIDE_TO_ERRORS = {
+  ...GUIDE,
+  name: 'calling-the-api',
+  title: 'Calls',
+  text: '| code | status | what to do |\n|---|---|---|\n| `content_too_large` | 413 | Send it without a body. |',
+};
+
 /** What the best result of each query is. */
 const BEST: readonly (readonly [address: string, queries: readonly string[]])[] = [
   ['/#key', ['get a key', 'How do I get an API key?', 'sign up', 'signup', 'register']],
@@ -41,7 +49,7 @@ describe('the search', () => {
   let search: Search;
 
   before(async () => {
-    search = await createSearch(await listEntries(contract, [GUIDE]));
+    search = await createSearch(await listEntries(contract, [GUIDE, GUIDE_TO_ERRORS]));
   });
 
   const best = (query: string): Entry => search(query)[0]?.found[0]?.entry ?? assert.fail(`nothing for ${query}`);
