@@ -96,11 +96,11 @@ interface ChartsProps {
   readonly buckets: readonly UsageBucket[];
 }
 
-/** Requests over time as bars, on a scale for each of {@link SERIES}. */
+/** Requests over time as bars, on a scale for each of {@link SERIES} that has any. */
 function UsageCharts(props: ChartsProps): VNode {
   return (
     <div class="usage-charts">
-      {SERIES.map((series) => (
+      {SERIES.filter(({ name }) => props.buckets.some((bucket) => bucket[name] > 0)).map((series) => (
         <Chart key={series.name} series={series} {...props} />
       ))}
     </div>
@@ -124,57 +124,55 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
       <figcaption>
         {label} <strong>{formatCount(sum)}</strong>
       </figcaption>
-      {sum > 0 && (
-        <div class="chart">
-          <svg
-            width="100%"
-            height={TOP + height + BOTTOM}
-            role="img"
-            aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...counts))} in one ${unit}`}
-          >
-            {/* The numbers stand in the table. */}
-            <g aria-hidden="true">
-              {lines.map((count) => (
-                <line
-                  key={count}
-                  class={count === 0 ? 'chart-axis' : 'chart-grid'}
-                  x1="0"
-                  x2="100%"
-                  y1={y(count)}
-                  y2={y(count)}
-                />
-              ))}
-              {buckets.map(({ start, [name]: count }, index) => (
-                <g key={start} class="chart-bucket">
-                  <title>{`${bucketName(start, range)}: ${formatCount(count)}`}</title>
-                  <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
-                  {count > 0 && (
-                    <rect
-                      class={className}
-                      x={percent(index + GAP)}
-                      width={percent(1 - 2 * GAP)}
-                      y={Math.min(y(count), y(0) - LEAST_BAR)}
-                      height={Math.max(y(0) - y(count), LEAST_BAR)}
-                    />
-                  )}
-                  {isLabelled(start, range) && (
-                    <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
-                      {shortBucketName(start, range)}
-                    </text>
-                  )}
-                </g>
-              ))}
-            </g>
-          </svg>
-          <svg width={SCALE_WIDTH} height={TOP + height + BOTTOM} aria-hidden="true" focusable="false">
+      <div class="chart">
+        <svg
+          width="100%"
+          height={TOP + height + BOTTOM}
+          role="img"
+          aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...counts))} in one ${unit}`}
+        >
+          {/* The numbers stand in the table. */}
+          <g aria-hidden="true">
             {lines.map((count) => (
-              <text key={count} class="chart-label" x="8" y={y(count) + 4}>
-                {count.toLocaleString('en-US', { notation: 'compact' })}
-              </text>
+              <line
+                key={count}
+                class={count === 0 ? 'chart-axis' : 'chart-grid'}
+                x1="0"
+                x2="100%"
+                y1={y(count)}
+                y2={y(count)}
+              />
             ))}
-          </svg>
-        </div>
-      )}
+            {buckets.map(({ start, [name]: count }, index) => (
+              <g key={start} class="chart-bucket">
+                <title>{`${bucketName(start, range)}: ${formatCount(count)}`}</title>
+                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
+                {count > 0 && (
+                  <rect
+                    class={className}
+                    x={percent(index + GAP)}
+                    width={percent(1 - 2 * GAP)}
+                    y={Math.min(y(count), y(0) - LEAST_BAR)}
+                    height={Math.max(y(0) - y(count), LEAST_BAR)}
+                  />
+                )}
+                {isLabelled(start, range) && (
+                  <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
+                    {shortBucketName(start, range)}
+                  </text>
+                )}
+              </g>
+            ))}
+          </g>
+        </svg>
+        <svg width={SCALE_WIDTH} height={TOP + height + BOTTOM} aria-hidden="true" focusable="false">
+          {lines.map((count) => (
+            <text key={count} class="chart-label" x="8" y={y(count) + 4}>
+              {count.toLocaleString('en-US', { notation: 'compact' })}
+            </text>
+          ))}
+        </svg>
+      </div>
     </figure>
   );
 }

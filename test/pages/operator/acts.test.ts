@@ -75,6 +75,14 @@ describe('the acts of an operator', () => {
     );
   });
 
+  it('with SITE=off, where a sign-in link would lead nowhere, the operator gets none', async () => {
+    const id = await world.newDeveloper('Film club');
+    const alone = await world.startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0', SITE: 'off' } });
+    const there = await signInOperator(alone);
+    assert.ok(!(await there.get(`/developers/${id}`)).text.includes('sign-in-link'));
+    assert.equal((await there.post(`/developers/${id}/sign-in-link`)).status, 404);
+  });
+
   it('an act is logged once its change is committed, even if dropping the cached callers fails', async () => {
     const lines: string[] = [];
     const log = pino({}, { write: (line) => lines.push(line) });

@@ -54,6 +54,7 @@ describe('the status page', () => {
     await eventually('both servers have saved their counts', async () =>
       (await read(operator)).includes(' Last 24 hours Requests 61 Served 60 Rate limited 1 Failed 0 '),
     );
+    assert.ok(!(await read(operator)).includes('Failed on our side'), 'a chart of nothing');
     assert.match(await read(operator), / Requests by hour Hour \(UTC\) .* Total 61 60 1 0 98\.3% /);
   });
 
