@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { fileOf, MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
+import { eventually } from '../../support/eventually.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
@@ -161,6 +162,39 @@ describe('copies that are not as they should be', () => {
     }
     await host.publish(service, ours.privateKey);
     await world.succeed('--public-key', file);
+    await world.requireEqual();
+  });
+
+  it('a mirror tries a damaged copy again after an hour, and not before', async () => {
+    const { service, host } = world;
+    await addTitles(service.db, 300);
+    const { name } = fileOf(await host.publish(service), 'titles');
+    const good = host.files.get(name) ?? assert.fail();
+    host.files.set(name, good.subarray(0, 500));
+    const ending = new AbortController();
+    const { now } = Date;
+    let [refusals, hasLoaded] = [0, false];
+    const keeping = world.keep(ending.signal, {
+      observe({ kind }) {
+        if (kind === 'retrying') refusals += 1;
+        if (kind === 'loaded') hasLoaded = true;
+      },
+    });
+    const downloads = (): number => host.requests.filter(({ path }) => path === `/${name}`).length;
+    try {
+      await eventually('it waits', () => refusals > 5);
+      const before = downloads();
+      assert.ok(before > 0);
+      host.files.set(name, good);
+      await eventually('it still waits', () => refusals > 10);
+      assert.equal(downloads(), before);
+      Date.now = () => now() + 3_600_000;
+      await eventually('it has loaded the copy', () => hasLoaded);
+    } finally {
+      Date.now = now;
+      ending.abort();
+      await keeping;
+    }
     await world.requireEqual();
   });
 

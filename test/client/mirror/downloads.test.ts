@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Manifest } from '../../../src/copies/manifest.js';
 import { CopySource } from '../../../src/client/mirror/copy-source.js';
@@ -30,20 +31,23 @@ const STALLS: readonly ((response: ServerResponse) => unknown)[] = [
   (response) => response.writeHead(200, { 'content-length': 1_000 }).write('half'),
 ];
 
-/** Servers that cut each response after 30,000 bytes. */
+/** After so many bytes a server cuts each response: more often than failures in a row would be waited for. */
+const CUT = 2_000;
+
+/** Servers that cut each response. */
 const CUTTING: Readonly<Record<string, (from: number, response: ServerResponse) => void>> = {
   'from the next byte, as asked': (from, response) => {
     const range = from === 0 ? {} : { 'content-range': `bytes ${from}-${FILE.length - 1}/${FILE.length}` };
     response.writeHead(from === 0 ? 200 : 206, { 'content-length': FILE.length - from, ...range });
-    response.write(FILE.subarray(from, from + 30_000), () => response.destroy());
+    response.write(FILE.subarray(from, from + CUT), () => response.destroy());
   },
   'after an end that seems to be in order': (from, response) => {
-    response.writeHead(200, { connection: 'close' }).end(FILE.subarray(0, from + 30_000));
+    response.writeHead(200, { connection: 'close' }).end(FILE.subarray(0, from + CUT));
   },
   // Each response reaches further than the last one.
   'from the beginning, whatever was asked': (from, response) => {
     response.writeHead(200, { 'content-length': FILE.length });
-    response.write(FILE.subarray(0, from + 30_000), () => response.destroy());
+    response.write(FILE.subarray(0, from + CUT), () => response.destroy());
   },
 };
 
@@ -51,6 +55,7 @@ describe('the download of a copy', () => {
   async function download(
     respond: (request: IncomingMessage, response: ServerResponse) => unknown,
     idleMs?: number,
+    read: (piece: Buffer) => unknown = () => undefined,
   ): Promise<Buffer> {
     const server = createServer((request, response) => void respond(request, response)).listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -66,8 +71,10 @@ describe('the download of a copy', () => {
       for await (const piece of source.downloadTitles(MANIFEST, {
         retryPolicy: RETRY_POLICY,
         signal: new AbortController().signal,
-      }))
+      })) {
+        await read(piece);
         pieces.push(piece);
+      }
     } finally {
       server.closeAllConnections();
       server.close();
@@ -87,6 +94,21 @@ describe('the download of a copy', () => {
       );
       assert.ok(requests > 1);
     }
+  });
+
+  it('a reader that takes longer over a piece than the server may be silent, such as a slow database, ends no download', async () => {
+    let [requests, pieces] = [0, 0];
+    const received = await download(
+      (_request, response) => {
+        requests += 1;
+        response.writeHead(200, { 'content-length': FILE.length });
+        response.write(FILE.subarray(0, CUT), () => response.end(FILE.subarray(CUT)));
+      },
+      IDLE_MS,
+      () => (pieces++ === 0 ? delay(2 * IDLE_MS) : undefined),
+    );
+    assert.ok(received.equals(FILE));
+    assert.equal(requests, 1);
   });
 
   it('a copy that is sent with a Content-Encoding is refused', async () => {
@@ -109,7 +131,7 @@ describe('the download of a copy', () => {
         respond(Number(/\d+/.exec(range)?.[0] ?? 0), response);
       });
       assert.ok(received.equals(FILE), how);
-      assert.deepEqual(ranges.slice(0, 2), ['', 'bytes=30000-']);
+      assert.deepEqual(ranges.slice(0, 2), ['', `bytes=${CUT}-`]);
     }
   });
 });
