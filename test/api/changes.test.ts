@@ -132,6 +132,12 @@ describe('GET /api/v1/changes', () => {
         const page = changesOf(reply);
         const link = page.meta.has_more ? `<?since=${page.meta.next_since}>; rel="next"` : undefined;
         assertHeaders(reply, { link });
+        // A 304 has the fields that the 200 would have for a cache, and a cache has the link already (RFC 9110, section 15.4.5).
+        const known = await service.get(`/api/v1/changes${next}`, {
+          headers: { 'x-api-key': service.key, 'if-none-match': reply.headers.etag ?? '' },
+        });
+        assert.equal(known.status, 304);
+        assertHeaders(known, { link: undefined });
         next = link?.slice(1, link.indexOf('>'));
         pages.push(page);
       }

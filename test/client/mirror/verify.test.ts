@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
 import { CopySource } from '../../../src/client/mirror/copy-source.js';
+import { createClient } from '../../../src/client/client.js';
+import { OperatorError } from '../../../src/errors.js';
 import { MirrorStore } from '../../../src/client/mirror/store.js';
 import type { Observe } from '../../../src/client/observation.js';
 import type { Comparison } from '../../../src/client/mirror/verify.js';
@@ -104,6 +106,42 @@ describe('catalog mirror verify', () => {
     await world.run('verify', '--repair');
     await eventually('the mirror reads it again', world.isEqual);
     assert.equal((await program.stop()).code, 0);
+  });
+
+  it('the result of a first comparison is not kept for another copy that the mirror has loaded meanwhile', async () => {
+    const store = await MirrorStore.open(
+      { databaseUrl: mirror.url, schema: 'catalog_mirror' },
+      false,
+      new AbortController().signal,
+    );
+    const compared = (await store.readState()) ?? assert.fail();
+    await world.restoreBackup();
+    await host.publish(service);
+    await world.succeed();
+    assert.equal(await store.recordComparison(new Date().toISOString(), compared, 5), undefined);
+    store.close();
+  });
+
+  it('a comparison ends with its mirror, also when that fails', async () => {
+    const sessions = (where: object): Promise<number> =>
+      mirror
+        .db('pg_stat_activity')
+        .whereRaw('datname = current_database()')
+        .where({ application_name: 'catalog mirror verify', ...where })
+        .then((rows) => rows.length);
+    const client = createClient({ baseUrl: service.url, key: service.key });
+    let failure: OperatorError | undefined;
+    const locking = await mirror.db.transaction();
+    await locking.raw('lock table catalog_mirror.titles in access exclusive mode');
+    const keeping = world.keep(new AbortController().signal, {
+      verifies: true,
+      fetchPage: (since, signal) => (failure ? Promise.reject(failure) : client(since, signal)),
+    });
+    await eventually('the comparison waits', async () => (await sessions({ wait_event_type: 'Lock' })) > 0);
+    failure = new OperatorError('the key was revoked');
+    await assert.rejects(keeping, failure);
+    await eventually('the comparison has ended', async () => (await sessions({})) === 0);
+    await locking.rollback();
   });
 
   it('the result of a comparison is about one copy: it ends when the mirror loads another', async () => {

@@ -43,6 +43,7 @@ const PROBLEMS: readonly (readonly [what: string, bytes: string, status: number,
   ['header fields that do not end', 'GET /livez HTTP/1.1\r\nHost: x\r\n', 408, 'request_timeout'],
   ['nothing', '', 408, 'request_timeout'],
   ['much content', LARGE, 413, 'content_too_large'],
+  ['content of a byte too much', request('/livez', ['Content-Length: 16385']), 413, 'content_too_large'],
   ['much content of unknown length', chunked('x'.repeat(17_000)), 413, 'content_too_large'],
   [
     'much content behind many fields',
@@ -63,6 +64,12 @@ const CONVERSATIONS: readonly (readonly [what: string, bytes: string, closesItsS
   [
     'a request with little content keeps the connection',
     `${request('/livez', ['Content-Length: 2'])}{}${request('/livez', [CLOSE])}`,
+    false,
+    [200, 200],
+  ],
+  [
+    'a request with the most content that is ignored keeps the connection',
+    `${request('/livez', ['Content-Length: 16384'])}${'x'.repeat(16_384)}${request('/livez', [CLOSE])}`,
     false,
     [200, 200],
   ],

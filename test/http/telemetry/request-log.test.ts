@@ -50,6 +50,18 @@ describe('the request log', () => {
     }
   });
 
+  it('the line of a title that was found, or is known to the client, has its whole id, however much it looks like a secret', async () => {
+    const { key } = record;
+    const svcId = 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6';
+    await world.db('titles').insert({ svc_id: svcId, media_type: 'movie', title: 'T' });
+    const url = `/api/v1/titles/${svcId}`;
+    const found = await send(server.url, url, { headers: { 'x-api-key': key, 'x-request-id': 'found' } });
+    const headers = { 'x-api-key': key, 'if-none-match': found.headers.etag ?? '', 'x-request-id': 'known' };
+    const known = await send(server.url, url, { headers });
+    assert.deepEqual([found.status, known.status], [200, 304]);
+    for (const id of ['found', 'known']) assert.equal((await lineOf(id)).url, url);
+  });
+
   it('the line of a request has the trace that the client continues, unless its traceparent is malformed', async () => {
     const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
     for (const [id, traceparent, expected] of [
