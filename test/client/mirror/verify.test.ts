@@ -130,15 +130,16 @@ describe('catalog mirror verify', () => {
         .where({ application_name: 'catalog mirror verify', ...where })
         .then((rows) => rows.length);
     const client = createClient({ baseUrl: service.url, key: service.key });
-    let failure: OperatorError | undefined;
+    const failure = new OperatorError('the key was revoked');
+    let isFailing = false;
     const locking = await mirror.db.transaction();
     await locking.raw('lock table catalog_mirror.titles in access exclusive mode');
     const keeping = world.keep(new AbortController().signal, {
       verifies: true,
-      fetchPage: (since, signal) => (failure ? Promise.reject(failure) : client(since, signal)),
+      fetchPage: (since, signal) => (isFailing ? Promise.reject(failure) : client(since, signal)),
     });
     await eventually('the comparison waits', async () => (await sessions({ wait_event_type: 'Lock' })) > 0);
-    failure = new OperatorError('the key was revoked');
+    isFailing = true;
     await assert.rejects(keeping, failure);
     await eventually('the comparison has ended', async () => (await sessions({})) === 0);
     await locking.rollback();
