@@ -3,6 +3,7 @@ import { createClient } from '../../src/client/client.js';
 import { follow } from '../../src/client/follow.js';
 import { retryPolicy } from '../../src/client/retry.js';
 import { adaptiveInterval } from '../../src/client/poll-interval.js';
+import { interval } from '../../src/commands/arguments.js';
 import { rateLimitFields } from '../../src/http/response/rate-limit-fields.js';
 import { startScripted } from './scripted-server.js';
 
@@ -19,6 +20,11 @@ describe('the interval of a follower', () => {
   it('spreads half of what the tightest quota has left over the time until its reset', () => {
     assert.equal(adaptiveInterval(field(['minute', 60, 60], ['day', 10_000, 86_400])), 17_280);
     assert.equal(adaptiveInterval(field(['minute', 10, 40], ['day', 10_000, 3_600])), 8_000);
+  });
+
+  it('is given in seconds, from a tenth of one to a day', () => {
+    assert.deepEqual(['0.1', '5', '86400'].map(interval), [100, 5_000, 86_400_000]);
+    for (const text of ['0.09', '86400.1', '5s', '-1', '']) assert.throws(() => interval(text), /from 0\.1 to 86400/);
   });
 
   it('is a second at least and a minute at most', () => {

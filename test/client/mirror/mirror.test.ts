@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { withAdvice } from '../../../src/errors.js';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { createClient, createTitleCounter, PositionRefused } from '../../../src/client/client.js';
 import { TemporaryFailure } from '../../../src/client/retry.js';
+import { MirrorStatus } from '../../../src/commands/mirrors/mirror-status.js';
 import type { Observation } from '../../../src/client/observation.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
 import type { OpenTestDatabase } from '../../support/database.js';
@@ -24,6 +28,21 @@ describe('catalog mirror', () => {
 
   before(() => {
     ({ service, host, mirror } = world);
+  });
+
+  it('a mirror that has more to read is not ready before it has had everything once', async () => {
+    const status = new MirrorStatus();
+    const server = createServer((request, response) => status.answer(request, response)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/readyz`;
+    const statuses: number[] = [(await fetch(url)).status];
+    for (const hasMore of [true, false, true]) {
+      status.observe({ kind: 'stored', entries: 200, position: 1, hasMore, requestedAt: Date.now() });
+      statuses.push((await fetch(url)).status);
+    }
+    server.closeAllConnections();
+    server.close();
+    assert.deepEqual(statuses, [503, 503, 200, 200]);
   });
 
   it('a mirror starts from the newest copy, follows the feed from its position, and continues there next time', async () => {
