@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { OperatorError } from '../../src/errors.js';
 import { listPlans, setPlan } from '../../src/limits/plans.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
 
 const FREE = { id: 'free', name: 'Free', requestsPerMinute: 60, requestsPerDay: 10_000, commercialUse: false };
@@ -33,6 +34,17 @@ describe('plans', () => {
     assert.deepEqual(await setPlan(world.db, 'free', change), { plan: { ...FREE, ...change }, created: false });
     assert.deepEqual(await setPlan(world.db, 'free', {}), { plan: { ...FREE, ...change }, created: false });
     assert.deepEqual(await listPlans(world.db), [{ ...FREE, ...change }, PRO, SCALE]);
+  });
+
+  it('two operators who change different values of a plan at once both succeed', async () => {
+    const other = await world.db.transaction();
+    await other('plans').where({ id: 'free' }).update({ requests_per_minute: 61 });
+    const renaming = setPlan(world.db, 'free', { name: 'Starter' });
+    await untilWaiting('the second waits', world.db);
+    await other.commit();
+    await renaming;
+    const [changed] = await listPlans(world.db);
+    assert.deepEqual(changed, { ...FREE, name: 'Starter', requestsPerMinute: 61 });
   });
 
   it('the database refuses malformed plans', async () => {

@@ -96,6 +96,12 @@ describe('forms of the service and of another site', () => {
     assert.deepEqual([status, headers.connection], [413, 'close']);
     const chunked = { method: 'POST', headers: { ...FORM, ...own, 'transfer-encoding': 'chunked' } };
     assert.equal((await send(service.url, '/sign-out', { ...chunked, body: 'x'.repeat(40_000) })).status, 413);
+    for (const [length, status] of [
+      [16_384, 303],
+      [16_385, 413],
+    ] as const) {
+      assert.equal((await send(service.url, '/sign-out', { ...chunked, body: 'x'.repeat(length) })).status, status);
+    }
   });
 
   it('content that does not arrive is given up with 408, and the connection is closed', async () => {
