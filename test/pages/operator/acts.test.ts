@@ -45,6 +45,17 @@ describe('the acts of an operator', () => {
     );
   });
 
+  it('a form whose change failed creates the developer when it is sent again', async () => {
+    const fields = { project_name: 'Second try', form: generateToken().token };
+    await world.db.raw('alter table developers rename to away');
+    const failed = await operator.post('/developers/new', fields);
+    await world.db.raw('alter table away rename to developers');
+    assert.equal(failed.status, 500);
+    const { status, headers } = await operator.post('/developers/new', fields);
+    const { id, projectName } = (await listDevelopers(world.db)).at(-1) ?? assert.fail();
+    assert.deepEqual([status, headers.location, projectName], [303, `/developers/${id}`, 'Second try']);
+  });
+
   it('a name that does not fit is shown again with what is wrong, and creates nobody', async () => {
     const before = await listDevelopers(world.db);
     for (const project_name of ['', 'x'.repeat(201), 'a\u202Eb']) {

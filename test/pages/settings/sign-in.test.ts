@@ -133,6 +133,8 @@ describe('sign-in links and sessions', () => {
     assert.deepEqual([status, headers.location, headers['cache-control']], [303, '/sign-in', 'no-store']);
     const back = await visitor.post('/sign-in/link', { token: await newLink() });
     assert.equal(back.headers.location, '/settings/sessions');
+    const later = await visitor.post('/sign-in/link', { token: await newLink() });
+    assert.equal(later.headers.location, '/settings', 'once');
     for (const path of [
       'https://evil.example/',
       '//evil.example/settings',

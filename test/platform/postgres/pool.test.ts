@@ -43,6 +43,18 @@ describe('a pool of connections', () => {
     return (await world.db('pg_stat_activity').where({ application_name: 'test pool' })).length;
   }
 
+  it('a connection reads timestamps in UTC, whatever the time zone and the style of dates of its role', () => {
+    const url = new URL(world.url);
+    url.searchParams.set('options', '-c TimeZone=Asia/Tokyo -c DateStyle=SQL,DMY');
+    return withPool(
+      async (_pool, db) => {
+        const { rows } = await db.raw<{ rows: unknown }>("select timestamptz '2026-11-20 23:40:05.12Z' as at");
+        assert.deepEqual(rows, [{ at: '2026-11-20T23:40:05.120000Z' }]);
+      },
+      { address: url.href },
+    );
+  });
+
   it('a pool closes a connection whose query timed out, of a statement or of Knex, and serves later queries', () =>
     withPool(
       async (pool, db) => {
