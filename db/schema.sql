@@ -2,12 +2,24 @@
 
 create sequence titles_last_stamp as bigint start 0 minvalue 0;
 
+create table api_key_outcomes (
+  key_id integer not null,
+  hour timestamp with time zone not null,
+  operation text not null,
+  outcome text not null,
+  requests bigint not null,
+  constraint api_key_outcomes_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
+  constraint api_key_outcomes_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint api_key_outcomes_pkey PRIMARY KEY (key_id, hour, operation, outcome)
+);
+
 create table api_key_usage (
   key_id integer not null,
   hour timestamp with time zone not null,
   served bigint not null,
   refused bigint not null,
   failed bigint not null,
+  rejected bigint default 0 not null,
   constraint api_key_usage_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
   constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint api_key_usage_pkey PRIMARY KEY (key_id, hour)
@@ -247,6 +259,8 @@ END)::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_title_length CHECK (((char_length(title) >= 1) AND (char_length(title) <= 1000))),
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
+
+CREATE INDEX api_key_outcomes_hour ON public.api_key_outcomes USING btree (hour);
 
 CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 

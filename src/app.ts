@@ -4,7 +4,7 @@ import type { Dependencies } from './api/operation.js';
 import type { ConnectionCloser } from './http/connection/pipelining.js';
 import { serveCopies, type CopiesParts } from './http/copies/copies.js';
 import { revokeLeakedKeys, type LeakedKeyParts } from './http/leaked-keys/leaked-keys.js';
-import { dispatch } from './http/openapi/dispatch.js';
+import { byContract } from './http/openapi/dispatch.js';
 import type { DocumentParts } from './http/probes/documents.js';
 import { serveProbesAndDocuments, type ReadinessParts } from './http/probes/probes.js';
 import { authenticate, type AuthenticationParts } from './http/request/authenticate.js';
@@ -19,7 +19,7 @@ import { recordRequests, type RecordParts } from './http/telemetry/record-reques
 
 /** What the application is made from, by the stage that takes it. */
 export interface AppParts {
-  readonly record: RecordParts;
+  readonly record: Omit<RecordParts, 'operationOf'>;
   readonly closer: ConnectionCloser;
   readonly leakedKeys: LeakedKeyParts;
   /** The pages for people; undefined for a server without them. */
@@ -41,10 +41,11 @@ export interface AppParts {
  * @throws Error if the contract and the operations in `src/api` do not match
  */
 export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
+  const { dispatch, operationOf } = await byContract(JSON.parse(parts.api.contract) as Document, parts.api);
   const app = new Koa<RequestState>();
   app.on('error', logFailedAnswers(parts.record.log));
   app.use(prepareRequest);
-  app.use(recordRequests(parts.record));
+  app.use(recordRequests({ ...parts.record, operationOf }));
   app.use(parts.closer.middleware);
   app.use(problems);
   app.use(requireHost);
@@ -56,7 +57,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(deadline(parts.authentication.requestTimeoutMs));
   app.use(authenticate(parts.authentication));
   app.use(sendAnswers);
-  app.use(await dispatch(JSON.parse(parts.api.contract) as Document, parts.api));
+  app.use(dispatch);
   return app;
 }
 

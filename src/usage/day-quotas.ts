@@ -19,7 +19,7 @@ export async function findNearDayQuota(db: Knex, share: number): Promise<readonl
        from (
          select developer_id, sum(charged) as charged
            from (
-             select key_id, sum(served + failed) as charged
+             select key_id, sum(served + rejected + failed) as charged
                from api_key_usage where hour > now() - interval '25 hours' group by key_id) as used
            join api_keys on api_keys.id = key_id
           group by developer_id) as developers

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
-import type { UsageCounts } from './write-usage.js';
+import { OUTCOMES, type Outcome } from './outcome.js';
+import type { UsageCounts } from './outcome.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -21,11 +22,15 @@ interface Span {
   readonly buckets: number;
 }
 
-/** The keys whose usage is read. */
+/** The requests whose usage is read. */
 export interface UsageOwner {
   readonly developerId: number;
   /** The prefix of a single key; undefined for all keys of the developer. */
   readonly keyPrefix?: string | undefined;
+  /** The id of a single operation, empty for paths without one; undefined for all requests. */
+  readonly operation?: string | undefined;
+  /** Undefined for all requests. */
+  readonly outcome?: Outcome | undefined;
 }
 
 /** The requests of an hour or a day. */
@@ -38,6 +43,14 @@ export interface UsageBucket extends UsageCounts {
 export interface KeyTotal extends UsageCounts {
   readonly keyPrefix: string;
   readonly label: string | null;
+}
+
+/** The requests that one operation ended alike. */
+export interface OutcomeTotal {
+  /** Its id in the contract; empty for any other path. */
+  readonly operation: string;
+  readonly outcome: Outcome;
+  readonly requests: number;
 }
 
 /** The requests of all keys of a developer lately. */
@@ -57,29 +70,51 @@ const FIRST_HOUR = `date_trunc(:unit, now(), 'UTC') - make_interval(hours => :ho
 const ALL_HOURS = `from api_key_usage u where u.hour >= ${FIRST_HOUR}`;
 
 /** The hours of a developer's keys. */
-const HOURS = `
+const hoursOf = (table: 'api_key_usage' | 'api_key_outcomes'): string => `
   from api_keys k
-  join api_key_usage u on u.key_id = k.id
+  join ${table} u on u.key_id = k.id
  where k.developer_id = :developerId and (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
    and u.hour >= ${FIRST_HOUR}`;
 
-const COUNTS = `sum(u.served)::bigint as served, sum(u.refused)::bigint as refused, sum(u.failed)::bigint as failed`;
+const HOURS = hoursOf('api_key_usage');
 
-const overTime = (hours: string): string => `
-  with used as (select date_trunc(:unit, u.hour, 'UTC') as start, ${COUNTS} ${hours} group by 1)
-  select start, coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+const DETAILED_HOURS = `${hoursOf('api_key_outcomes')}
+   and (cast(:operation as text) is null or u.operation = :operation)
+   and (cast(:outcome as text) is null or u.outcome = :outcome)`;
+
+const KINDS = ['served', 'rejected', 'refused', 'failed'] as const satisfies readonly (keyof UsageCounts)[];
+
+const COUNTS = KINDS.map((kind) => `sum(u.${kind})::bigint as ${kind}`).join(', ');
+
+/** The same counts from requests by outcome. */
+const DETAILED_COUNTS = KINDS.map((kind) => {
+  const outcomes = Object.entries(OUTCOMES).flatMap(([outcome, of]) => (of === kind ? [`'${outcome}'`] : []));
+  return `coalesce(sum(u.requests) filter (where u.outcome in (${outcomes.join(', ')})), 0)::bigint as ${kind}`;
+}).join(', ');
+
+/** The counts of the requests that an owner names, and where they are. Totals are kept apart, for they are fewer rows. */
+function sourceOf({ operation, outcome }: UsageOwner): { readonly counts: string; readonly hours: string } {
+  return operation === undefined && outcome === undefined
+    ? { counts: COUNTS, hours: HOURS }
+    : { counts: DETAILED_COUNTS, hours: DETAILED_HOURS };
+}
+
+const overTime = (counts: string, hours: string): string => `
+  with used as (select date_trunc(:unit, u.hour, 'UTC') as start, ${counts} ${hours} group by 1)
+  select start, ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
     from generate_series(${FIRST_HOUR}, now(), make_interval(hours => :hours)) as shown (start)
     left join used using (start)
    order by start`;
 
 /** @returns the total of each hour or day of a range, oldest first, of all servers as of their last flush */
 export function readUsageOverTime(db: Knex, owner: UsageOwner, range: UsageRange): Promise<readonly UsageBucket[]> {
-  return read<UsageBucket>(db, overTime(HOURS), { ...owner, ...USAGE_RANGES[range] });
+  const { counts, hours } = sourceOf(owner);
+  return read<UsageBucket>(db, overTime(counts, hours), { ...owner, ...USAGE_RANGES[range] });
 }
 
 /** @returns the same of the keys of all developers */
 export function readAllUsageOverTime(db: Knex, range: UsageRange): Promise<readonly UsageBucket[]> {
-  return read<UsageBucket>(db, overTime(ALL_HOURS), USAGE_RANGES[range]);
+  return read<UsageBucket>(db, overTime(COUNTS, ALL_HOURS), USAGE_RANGES[range]);
 }
 
 /** @returns a slice of the totals of the keys used in a range, the most used first */
@@ -89,13 +124,31 @@ export async function readUsageByKey(
   range: UsageRange,
   slice: Slice,
 ): Promise<readonly KeyTotal[]> {
+  const { counts, hours } = sourceOf(owner);
   return read<KeyTotal>(
     db,
-    `select k.prefix as "keyPrefix", k.label, ${COUNTS} ${HOURS}
-      group by k.id
-      order by sum(u.served + u.refused + u.failed) desc, k.id
+    `with used as (select k.id, k.prefix, k.label, ${counts} ${hours} group by k.id)
+     select prefix as "keyPrefix", label, ${KINDS.join(', ')} from used
+      order by ${KINDS.join(' + ')} desc, id
       limit :limit offset :offset`,
     { ...owner, ...USAGE_RANGES[range], ...slice },
+  );
+}
+
+/**
+ * @returns how many requests of a range each operation ended by each outcome, the most frequent first. Requests that
+ *   only the version before counted are missing.
+ */
+export async function readUsageByOutcome(
+  db: Knex,
+  owner: UsageOwner,
+  range: UsageRange,
+): Promise<readonly OutcomeTotal[]> {
+  return read<OutcomeTotal>(
+    db,
+    `select u.operation, u.outcome, sum(u.requests)::bigint as requests ${DETAILED_HOURS}
+      group by 1, 2 order by 3 desc, 1, 2`,
+    { ...owner, ...USAGE_RANGES[range] },
   );
 }
 
@@ -112,19 +165,20 @@ const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r]
  * @returns the heading, and the lines of each day
  */
 export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonly string[]> {
+  const { counts, hours } = sourceOf(owner);
   const days = await read<{ lines: string }>(
     db,
     `with used as (
-       select date_trunc(:unit, u.hour, 'UTC') as day, k.id, k.prefix, k.label, ${COUNTS} ${HOURS} group by 1, k.id)
+       select date_trunc(:unit, u.hour, 'UTC') as day, k.id, k.prefix, k.label, ${counts} ${hours} group by 1, k.id)
      select string_agg(
               concat(to_char(day at time zone 'UTC', 'YYYY-MM-DD'), ',', prefix, ',',
                      ${LABEL_CELL}, ',',
-                     served, ',', refused, ',', failed, e'\\r\\n'),
+                     served, ',', refused, ',', failed, ',', rejected, e'\\r\\n'),
               '' order by id) as lines
        from used group by day order by day`,
     { ...owner, ...USAGE_RANGES['30d'] },
   );
-  return ['day,key_prefix,label,served,refused,failed\r\n', ...days.map(({ lines }) => lines)];
+  return ['day,key_prefix,label,served,refused,failed,rejected\r\n', ...days.map(({ lines }) => lines)];
 }
 
 /** Reads what the overview shows of a developer's usage. */
@@ -135,7 +189,7 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
   const lately = `u.hour > now() - interval '24 hours'`;
   const [row] = await read<RecentUsage['today'] & Omit<RecentUsage, 'today'>>(
     db,
-    `select ${sum('served', today)} as served, ${sum('refused', today)} as refused, ${sum('failed', today)} as failed,
+    `select ${KINDS.map((kind) => `${sum(kind, today)} as ${kind}`).join(', ')},
             ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore"
        ${HOURS}`,
     { developerId, unit: 'hour', hours: 1, buckets: 48 },
@@ -150,6 +204,7 @@ async function read<T>(
   sql: string,
   bindings: Partial<UsageOwner> & Span & Partial<Slice>,
 ): Promise<readonly T[]> {
-  const { rows } = await db.raw<{ rows: T[] }>(sql, { ...bindings, keyPrefix: bindings.keyPrefix ?? null });
+  const { keyPrefix = null, operation = null, outcome = null } = bindings;
+  const { rows } = await db.raw<{ rows: T[] }>(sql, { ...bindings, keyPrefix, operation, outcome });
   return rows;
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
 import type { KeyTotal } from './read-usage.js';
-import type { UsageCounts } from './write-usage.js';
+import type { UsageCounts } from './outcome.js';
 
 /** Which requests to add up, and which of the totals to read. */
 export interface TotalsQuery extends Partial<Slice> {
@@ -32,7 +32,8 @@ export interface OwnedKeyTotal extends KeyTotal {
  */
 const usedSince = (isOfOne: boolean): string => `
   with used as (
-    select key_id, sum(served)::bigint as served, sum(refused)::bigint as refused, sum(failed)::bigint as failed
+    select key_id, sum(served)::bigint as served, sum(rejected)::bigint as rejected,
+           sum(refused)::bigint as refused, sum(failed)::bigint as failed
       from api_key_usage
      where hour >= cast(:since as timestamptz)
            ${isOfOne ? 'and key_id in (select id from api_keys where developer_id = :developerId)' : ''}
@@ -43,18 +44,20 @@ export async function readUsageByDeveloper(db: Knex, query: TotalsQuery): Promis
   return read<DeveloperTotal>(
     db,
     `, owned as (
-       select developer_id, sum(served)::bigint as served, sum(refused)::bigint as refused, sum(failed)::bigint as failed
+       select developer_id, sum(served)::bigint as served, sum(rejected)::bigint as rejected,
+              sum(refused)::bigint as refused, sum(failed)::bigint as failed
          from used join api_keys on id = key_id
         group by developer_id)
      select d.id as "developerId", d.project_name as "projectName", d.suspended_at as "suspendedAt",
-            coalesce(served, 0) as served, coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+            coalesce(served, 0) as served, coalesce(rejected, 0) as rejected,
+            coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
        from developers d
        left join owned on developer_id = d.id
       where (cast(:developerId as integer) is null or d.id = :developerId)
         and (cast(:search as text) is null or d.id::text = :search
              or strpos(lower(d.project_name), lower(:search)) > 0
              or d.id = (select developer_id from api_keys where prefix = :search))
-      order by coalesce(served + refused + failed, 0) desc, d.id
+      order by coalesce(served + rejected + refused + failed, 0) desc, d.id
       limit :limit offset :offset`,
     query,
   );
@@ -65,11 +68,11 @@ export async function readUsageByOwnedKey(db: Knex, query: TotalsQuery): Promise
   return read<OwnedKeyTotal>(
     db,
     `select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName",
-            served, refused, failed
+            served, rejected, refused, failed
        from used
        join api_keys k on k.id = key_id
        join developers d on d.id = k.developer_id
-      order by served + refused + failed desc, k.id
+      order by served + rejected + refused + failed desc, k.id
       limit :limit offset :offset`,
     query,
   );

@@ -161,9 +161,9 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ["if (kind === 'charged')", 'if (exhausted(this.#quotas(request)).length < 2)'], suites: ['admission/charge/limiters', 'limits/rate-limits'] },
     { fault: 'developers share a counter in memory', of: 'admission/charge/memory#keyOf',
       swap: ['`${developerId}:${plan.id}`', 'plan.id'], suites: ['admission/charge/limiters'] },
-    { fault: 'usage that could not be saved is lost', of: 'UsageCounter.#putBack',
-      swap: ['row.served += served;', ''], suites: ['usage/usage-counter'] },
-    { fault: 'usage is locked in any order', of: 'ADDED_UP',
+    { fault: 'usage that could not be saved is lost', of: 'UsageCounter.#add',
+      swap: ['else counted.requests += row.requests;', ''], suites: ['usage/usage-counter'] },
+    { fault: 'usage is locked in any order', of: 'writeUsage',
       swap: ['group by 1, 2 order by 1, 2', 'group by 1, 2 order by random()'], suites: ['usage/usage-counter'] },
   ],
   'The contract is the truth': [

@@ -57,13 +57,33 @@ export async function createSampleDeveloper(db: Knex): Promise<{ developerId: nu
     [production, 900],
     [staging, 120],
   ] as const) {
-    await db.raw(
-      `insert into api_key_usage (key_id, hour, served, refused, failed)
-       select id, date_trunc('hour', now() - make_interval(hours => ago), 'UTC'),
-              (? * (1.2 + sin(ago / 24.0) * 0.6 + (ago % 7) / 10.0))::bigint, case when ago % 50 < 3 then ? else 0 end, 0
-         from api_keys, generate_series(0, 24 * 29) as ago where prefix = ?`,
-      [scale, scale / 4, prefix],
-    );
+    await addUsage(db, prefix, scale);
   }
   return { developerId, prefix: staging.prefix };
+}
+
+/** Adds a month of usage by the hour: mostly success, some refusals of a limit, and few errors of each side. */
+async function addUsage(db: Knex, prefix: string, scale: number): Promise<void> {
+  await db.raw(
+    `with used as (
+       select id as key_id, date_trunc('hour', now() - make_interval(hours => ago), 'UTC') as hour, operation, outcome,
+              kind, (scale * share)::bigint as requests
+         from api_keys, generate_series(0, 24 * 29) as ago,
+              lateral (select cast(:scale as float) * (1.2 + sin(ago / 24.0) * 0.6 + (ago % 7) / 10.0)) as scaled (scale),
+              lateral (values ('getTitle', 'success', 'served', 0.7), ('getChanges', 'success', 'served', 0.3),
+                              ('getTitle', 'title_not_found', 'rejected', 0.04),
+                              ('getChanges', 'since_out_of_window', 'rejected', case when ago % 90 < 2 then 0.1 else 0 end),
+                              ('getTitle', 'rate_limit_exceeded', 'refused', case when ago % 50 < 3 then 0.2 else 0 end),
+                              ('getTitle', 'service_unavailable', 'failed', case when ago = 100 then 0.1 else 0 end)
+              ) as ways (operation, outcome, kind, share)
+        where prefix = :prefix),
+     detailed as (
+       insert into api_key_outcomes (key_id, hour, operation, outcome, requests)
+       select key_id, hour, operation, outcome, requests from used where requests > 0)
+     insert into api_key_usage (key_id, hour, served, rejected, refused, failed)
+     select key_id, hour, sum(requests) filter (where kind = 'served'), sum(requests) filter (where kind = 'rejected'),
+            sum(requests) filter (where kind = 'refused'), sum(requests) filter (where kind = 'failed')
+       from used group by 1, 2`,
+    { prefix, scale },
+  );
 }

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { readUsageByDeveloper, readUsageByOwnedKey } from '../../src/usage/usage-totals.js';
+import type { UsageCounts } from '../../src/usage/outcome.js';
 import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
+import { count } from './count.js';
 
 const DAY_MS = 86_400_000;
 const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 
 /** Requests of a key: how many, with which status, how many days ago. */
-type Requests = readonly (readonly [count: number, status: number, daysAgo: number])[];
+type Requests = readonly (readonly [times: number, status: number, daysAgo: number])[];
+
+function countsOf({ served, rejected, refused, failed }: UsageCounts): number[] {
+  return [served, rejected, refused, failed];
+}
 
 describe('the usage of all developers', () => {
   const world = testWorld();
@@ -22,6 +28,7 @@ describe('the usage of all developers', () => {
     await use(first, 'a', [
       [2, 200, 0],
       [1, 429, 6],
+      [5, 404, 6],
     ]);
     await use(first, 'b', [[3, 500, 29]]);
     await use(second, 'c', [
@@ -36,8 +43,8 @@ describe('the usage of all developers', () => {
     const { prefix } = await world.newKey({ developerId, label });
     const [keyId = 0] = await world.db('api_keys').where({ prefix }).pluck<number[]>('id');
     const usage = new UsageCounter();
-    for (const [count, status, daysAgo] of requests) {
-      for (let n = 0; n < count; n += 1) usage.count(keyId, status, TODAY - daysAgo * DAY_MS);
+    for (const [times, status, daysAgo] of requests) {
+      for (let n = 0; n < times; n += 1) count(usage, keyId, status, TODAY - daysAgo * DAY_MS);
     }
     await usage.flush(world.db);
     prefixes.push(prefix);
@@ -45,24 +52,24 @@ describe('the usage of all developers', () => {
 
   async function byDeveloper(query: Parameters<typeof readUsageByDeveloper>[1]): Promise<unknown[]> {
     const totals = await readUsageByDeveloper(world.db, query);
-    return totals.map(({ projectName, served, refused, failed }) => [projectName, served, refused, failed]);
+    return totals.map(({ projectName, ...counts }) => [projectName, ...countsOf(counts)]);
   }
 
   async function byKey(query: Parameters<typeof readUsageByOwnedKey>[1]): Promise<unknown[]> {
     const totals = await readUsageByOwnedKey(world.db, query);
-    return totals.map(({ label, served, refused, failed }) => [label, served, refused, failed]);
+    return totals.map(({ label, ...counts }) => [label, ...countsOf(counts)]);
   }
 
   it('developers are listed by their requests of the last days, those without requests last', async () => {
     const [one, two, none] = [
-      ['First', 2, 1, 3],
-      ['Second', 4, 0, 0],
-      ['Idle', 0, 0, 0],
+      ['First', 2, 5, 1, 3],
+      ['Second', 4, 0, 0, 0],
+      ['Idle', 0, 0, 0, 0],
     ];
     assert.deepEqual(await byDeveloper({ days: 30 }), [one, two, none]);
-    assert.deepEqual(await byDeveloper({ days: 7 }), [two, ['First', 2, 1, 0], none]);
-    assert.deepEqual(await byDeveloper({ days: 35 }), [['Second', 204, 0, 0], one, none]);
-    assert.deepEqual(await byDeveloper({ days: 1 }), [two, ['First', 2, 0, 0], none]);
+    assert.deepEqual(await byDeveloper({ days: 7 }), [['First', 2, 5, 1, 0], two, none]);
+    assert.deepEqual(await byDeveloper({ days: 35 }), [['Second', 204, 0, 0, 0], one, none]);
+    assert.deepEqual(await byDeveloper({ days: 1 }), [two, ['First', 2, 0, 0, 0], none]);
     assert.deepEqual(await byDeveloper({ days: 30, limit: 1, offset: 1 }), [two]);
     assert.deepEqual(await byDeveloper({ days: 30, developerId: second }), [two]);
     assert.deepEqual(await byDeveloper({ days: 30, developerId: idle }), [none]);
@@ -71,6 +78,7 @@ describe('the usage of all developers', () => {
       projectName: 'First',
       suspendedAt: null,
       served: 2,
+      rejected: 5,
       refused: 1,
       failed: 3,
     });
@@ -78,21 +86,22 @@ describe('the usage of all developers', () => {
 
   it('keys of all developers are listed by their requests, and keys without requests are left out', async () => {
     const [a, b, c] = [
-      ['a', 2, 1, 0],
-      ['b', 0, 0, 3],
-      ['c', 4, 0, 0],
+      ['a', 2, 5, 1, 0],
+      ['b', 0, 0, 0, 3],
+      ['c', 4, 0, 0, 0],
     ];
-    assert.deepEqual(await byKey({ days: 30 }), [c, a, b]);
-    assert.deepEqual(await byKey({ days: 1 }), [c, ['a', 2, 0, 0]]);
-    assert.deepEqual(await byKey({ days: 30, limit: 1, offset: 1 }), [a]);
+    assert.deepEqual(await byKey({ days: 30 }), [a, c, b]);
+    assert.deepEqual(await byKey({ days: 1 }), [c, ['a', 2, 0, 0, 0]]);
+    assert.deepEqual(await byKey({ days: 30, limit: 1, offset: 1 }), [c]);
     assert.deepEqual(await byKey({ days: 30, developerId: first }), [a, b]);
     assert.deepEqual(await byKey({ days: 30, developerId: idle }), []);
-    assert.deepEqual((await readUsageByOwnedKey(world.db, { days: 30, limit: 1 }))[0], {
+    assert.deepEqual((await readUsageByOwnedKey(world.db, { days: 30, limit: 1, offset: 1 }))[0], {
       keyPrefix: prefixes[2],
       label: 'c',
       developerId: second,
       projectName: 'Second',
       served: 4,
+      rejected: 0,
       refused: 0,
       failed: 0,
     });
@@ -110,10 +119,10 @@ describe('the usage of all developers', () => {
     assert.deepEqual(
       lines.map((line) => line.split(/ {2,}/)),
       [
-        ['developer', 'project name', 'requests', 'served', 'refused', 'failed'],
-        [String(first), 'First', '6', '2', '1', '3'],
-        [String(second), 'Second', '4', '4', '0', '0'],
-        [String(idle), 'Idle', '0', '0', '0', '0'],
+        ['developer', 'project name', 'requests', 'served', 'rejected', 'refused', 'failed'],
+        [String(first), 'First', '11', '2', '5', '1', '3'],
+        [String(second), 'Second', '4', '4', '0', '0', '0'],
+        [String(idle), 'Idle', '0', '0', '0', '0', '0'],
       ],
     );
     assert.deepEqual(JSON.parse(await usage('--json', '--days', '7', '--developer', String(first))), {
@@ -124,9 +133,10 @@ describe('the usage of all developers', () => {
           project_name: 'First',
           suspended_at: null,
           served: 2,
+          rejected: 5,
           refused: 1,
           failed: 0,
-          requests: 3,
+          requests: 8,
         },
       ],
     });
@@ -139,9 +149,9 @@ describe('the usage of all developers', () => {
     const { keys } = JSON.parse(await usage('--by-key', '--json')) as { keys: { key_prefix: string }[] };
     assert.deepEqual(
       keys.map(({ key_prefix: prefix }) => prefix),
-      [key, prefixes[2], prefixes[0], prefixes[1]],
+      [key, prefixes[0], prefixes[2], prefixes[1]],
     );
-    assert.match(await usage('--by-key'), new RegExp(`^${key}  @a "b", c +${developer} +=1\\+1 +9 +9 +0 +0$`, 'm'));
+    assert.match(await usage('--by-key'), new RegExp(`^${key}  @a "b", c +${developer} +=1\\+1 +9 +9 +0 +0 +0$`, 'm'));
   });
 
   it('"usage" with days out of range is misuse', async () => {

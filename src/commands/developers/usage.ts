@@ -7,7 +7,8 @@ import {
   type DeveloperTotal,
   type OwnedKeyTotal,
 } from '../../usage/usage-totals.js';
-import { KEPT_DAYS, type UsageCounts } from '../../usage/write-usage.js';
+import type { UsageCounts } from '../../usage/outcome.js';
+import { KEPT_DAYS } from '../../usage/write-usage.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
@@ -22,14 +23,15 @@ interface UsageOptions extends JsonFlag {
   readonly days: number;
 }
 
-const NOTES = `Refused requests exceeded a limit of their plan. Failed requests are errors of the service. Servers save their
-counts about every 10 seconds.`;
+const NOTES = `Rejected requests are errors of the client (4xx), refused ones exceeded a limit of their plan (429), and failed
+ones are errors of the service (5xx). Servers save their counts about every 10 seconds.`;
 
 const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --json'];
 
 const COUNT_COLUMNS: Columns<UsageCounts> = {
   requests: requestsOf,
   served: ({ served }) => served,
+  rejected: ({ rejected }) => rejected,
   refused: ({ refused }) => refused,
   failed: ({ failed }) => failed,
 };
@@ -76,8 +78,8 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }
     });
 };
 
-function requestsOf({ served, refused, failed }: UsageCounts): number {
-  return served + refused + failed;
+function requestsOf({ served, rejected, refused, failed }: UsageCounts): number {
+  return served + rejected + refused + failed;
 }
 
 /** @throws InvalidArgumentError for more days than usage is kept */

@@ -9,25 +9,39 @@ import type { Middleware, RequestContext, RequestState } from '../request/contex
 import type { Target } from '../request/target.js';
 import { ContractRouter, ParameterValidator } from './contract-router.js';
 
+/** What works by the contract. */
+export interface ByContract {
+  /**
+   * The last stage of a request: routes it, validates it, and calls the operation. It throws Problem not_found,
+   * method_not_allowed, invalid_parameter, and those of the operation.
+   */
+  readonly dispatch: Middleware;
+  /** @returns the operation whose path and method a request has, although it was refused before it was routed */
+  readonly operationOf: (ctx: RequestContext) => OperationId | undefined;
+}
+
 /**
- * Creates the last stage of a request: it routes the request by the contract, validates it, and calls the operation.
- *
  * @param contract - valid OpenAPI
- * @returns a middleware that throws Problem not_found, method_not_allowed, invalid_parameter, and those of the
- *   operation
  * @throws Error if the contract lacks an operation of `src/api`
  */
-export async function dispatch(contract: Document, dependencies: Dependencies): Promise<Middleware> {
+export async function byContract(contract: Document, dependencies: Dependencies): Promise<ByContract> {
   const backend = await createBackend(contract, dependencies);
   const names = new Set(backend.getOperations().flatMap(queryNames));
-  return async (ctx) => {
-    const { target, timedOut } = ctx.state;
-    if (timedOut) return;
-    requireDecodable(target);
-    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method;
-    const request = { method, path: target.path, query: queryObject(target.search, names), headers: {} };
-    ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer<OperationId>;
+  return {
+    dispatch: async (ctx) => {
+      const { target, timedOut } = ctx.state;
+      if (timedOut) return;
+      requireDecodable(target);
+      const query = queryObject(target.search, names);
+      ctx.state.answer = (await backend.handleRequest({ ...requestLine(ctx), query }, ctx)) as Answer<OperationId>;
+    },
+    operationOf: (ctx) => backend.router.matchOperation(requestLine(ctx))?.operationId as OperationId | undefined,
   };
+}
+
+/** The method and path of a request, as the backend takes them. HEAD is answered like GET. */
+function requestLine({ method, state }: RequestContext) {
+  return { method: method === 'HEAD' ? 'GET' : method, path: state.target.path, headers: {} };
 }
 
 async function createBackend(definition: Document, dependencies: Dependencies): Promise<OpenAPIBackend> {

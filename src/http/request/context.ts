@@ -2,6 +2,7 @@ import type Koa from 'koa';
 import type { Caller } from '../../admission/callers.js';
 import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
+import type { Problem } from '../../errors.js';
 import type { Target } from './target.js';
 
 /** What the stages of a request share. */
@@ -18,7 +19,9 @@ export interface RequestState {
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
   /** The body of a 200 answer, not yet serialised. */
   answer?: unknown;
-  /** The cause of a problem, for the log. */
+  /** The answer, if it is an error of the API. */
+  problem?: Problem;
+  /** The cause of an error, for the log. */
   error?: unknown;
 }
 

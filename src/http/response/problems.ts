@@ -17,6 +17,7 @@ export const problems: Middleware = async (ctx, next) => {
     await next();
   } catch (error) {
     const problem = toProblem(error);
+    ctx.state.problem = problem;
     ctx.state.error = problem.cause;
     ctx.status = problem.status;
     ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });

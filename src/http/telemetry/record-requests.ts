@@ -1,7 +1,9 @@
 import type { Level, Logger } from 'pino';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
+import { outcomeOf } from '../../usage/outcome.js';
 import type { UsageCounter } from '../../usage/usage-counter.js';
-import type { Middleware } from '../request/context.js';
+import type { OperationId } from '../../contract.js';
+import type { Middleware, RequestContext } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { redactUrl } from './redact-url.js';
 
@@ -84,24 +86,30 @@ export interface RecordParts {
   readonly metrics: RequestMetrics;
   /** Counts the requests of each key. */
   readonly usage: UsageCounter;
+  /** Finds the operation of a request that a limit has refused before it was routed. */
+  readonly operationOf: (ctx: RequestContext) => OperationId | undefined;
 }
 
 /**
  * Counts each request and logs it when its answer was sent or its connection has closed. The line never contains a key:
  * the URL is redacted, and the key appears as its public prefix.
  */
-export function recordRequests({ log, metrics, usage }: RecordParts): Middleware {
+export function recordRequests({ log, metrics, usage, operationOf }: RecordParts): Middleware {
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const startedAt = performance.now();
     metrics.begin();
     res.once('close', () => {
-      const { requestId, traceId, target, operation, caller, error } = state;
+      const { requestId, traceId, target, caller, problem, error } = state;
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
-      metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation?.id, status, milliseconds / 1000);
-      if (caller !== undefined) usage.count(caller.keyId, status, Date.now());
+      const operation = state.operation?.id ?? (caller && status === 429 ? operationOf(ctx) : undefined);
+      metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
+      if (caller !== undefined) {
+        const outcome = outcomeOf(status, problem?.code);
+        usage.count({ keyId: caller.keyId, operation: operation ?? '', outcome }, Date.now());
+      }
       const level = levelOf(status);
       const isFound = operation !== undefined && (status === 200 || status === 304);
       const line = {
@@ -109,7 +117,7 @@ export function recordRequests({ log, metrics, usage }: RecordParts): Middleware
         trace_id: traceId,
         method: req.method,
         url: redactUrl(target, isFound),
-        operation: operation?.id,
+        operation,
         status,
         duration_ms: Math.round(milliseconds * 1000) / 1000,
         key_prefix: caller?.keyPrefix,

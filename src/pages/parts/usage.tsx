@@ -1,38 +1,49 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../usage/read-usage.js';
-import type { UsageCounts } from '../../usage/write-usage.js';
+import type { UsageCounts } from '../../usage/outcome.js';
 import { Stats } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 
-/** The columns of {@link countCells}. */
-export const COUNT_COLUMNS = numeric('Total', 'Served', 'Rate limited', 'Failed', 'Success');
+/** The name of each kind of outcome, in the order in which they are shown. */
+const KINDS = {
+  served: 'Successful',
+  rejected: 'Client errors',
+  refused: 'Rate limited',
+  failed: 'Failed',
+} as const satisfies Record<keyof UsageCounts, string>;
 
+const KIND_NAMES = Object.keys(KINDS) as readonly (keyof UsageCounts)[];
+
+/** The columns of {@link countCells}. */
+export const COUNT_COLUMNS = numeric('Total', ...Object.values(KINDS), 'Success');
+
+/** A number for each of {@link COUNT_COLUMNS}. */
 export function countCells(counts: UsageCounts): string[] {
-  return [...[total(counts), counts.served, counts.refused, counts.failed].map(formatCount), successRate(counts)];
+  return [...[total(counts), ...KIND_NAMES.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
 }
 
 /** The number of requests, and what became of them. */
 export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
-  const { served, refused, failed } = counts;
   return (
     <Stats
       stats={{
         Requests: formatCount(total(counts)),
-        Served: formatCount(served),
-        'Rate limited': formatCount(refused),
-        Failed: formatCount(failed),
+        'Success rate': successRate(counts),
+        ...Object.fromEntries(
+          KIND_NAMES.filter((kind) => kind !== 'served').map((kind) => [KINDS[kind], formatCount(counts[kind])]),
+        ),
       }}
     />
   );
 }
 
-/** Requests over time: a chart of each outcome, and the numbers as a table. */
+/** Requests over time: a chart stacked by outcome, and the numbers as a table. */
 export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
   const { unit } = USAGE_RANGES[range];
   return (
     <>
-      <UsageCharts range={range} buckets={buckets} />
+      <Chart range={range} buckets={buckets} />
       <details class="fold">
         <summary>
           <h3>Numbers by {unit}</h3>
@@ -51,29 +62,25 @@ export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
 }
 
 /** @returns the number of all requests */
-export function total({ served, refused, failed }: UsageCounts): number {
-  return served + refused + failed;
+export function total(counts: UsageCounts): number {
+  return KIND_NAMES.reduce((added, kind) => added + counts[kind], 0);
 }
 
 /** @returns the sum of several rows */
 export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
-  const sum = (name: keyof UsageCounts): number => rows.reduce((added, row) => added + row[name], 0);
-  return { served: sum('served'), refused: sum('refused'), failed: sum('failed') };
+  const sum = (kind: keyof UsageCounts): number => rows.reduce((added, row) => added + row[kind], 0);
+  return { served: sum('served'), rejected: sum('rejected'), refused: sum('refused'), failed: sum('failed') };
 }
 
-/** @returns the part of requests that were served, such as `99.9%`: 100% only when all were. A dash for no requests */
+/** @returns the share of requests with success (2xx or 304), such as `99.9%`: 100% only for all. A dash for no requests */
 export function successRate(counts: UsageCounts): string {
   const all = total(counts);
   if (all === 0) return '–';
   return counts.served === all ? '100%' : `${(Math.floor((counts.served / all) * 1000) / 10).toFixed(1)}%`;
 }
 
-/** What is drawn: one chart each, so that a few refusals are visible beside a million requests. */
-const SERIES = [
-  { name: 'served', label: 'Served', className: 'chart-bar', height: 180 },
-  { name: 'refused', label: 'Rate limited (429)', className: 'chart-bar chart-bar-refused', height: 96 },
-  { name: 'failed', label: 'Failed on our side (5xx)', className: 'chart-bar chart-bar-failed', height: 96 },
-] as const;
+/** The height of a chart above its axis, in pixels. */
+const HEIGHT = 200;
 
 /** In pixels: above the highest line, and below the axis. */
 const TOP = 8;
@@ -96,40 +103,35 @@ interface ChartsProps {
   readonly buckets: readonly UsageBucket[];
 }
 
-/** Requests over time as bars, on a scale for each of {@link SERIES} that has any. */
-function UsageCharts(props: ChartsProps): VNode {
-  return (
-    <div class="usage-charts">
-      {SERIES.filter(({ name }) => props.buckets.some((bucket) => bucket[name] > 0)).map((series) => (
-        <Chart key={series.name} series={series} {...props} />
-      ))}
-    </div>
-  );
-}
-
 /**
- * One series. Lengths along the time are percentages and all others are pixels, so the chart fits any width and its
- * text keeps its size. Only attributes are used: the content security policy forbids styles.
+ * Requests over time as stacked bars: success below, then each kind of failure. Lengths along the time are percentages
+ * and all others are pixels, so the chart fits any width and its text keeps its size. Only attributes are used: the
+ * content security policy forbids styles.
  */
-function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typeof SERIES)[number] }): VNode {
-  const { name, label, className, height } = series;
-  const counts = buckets.map((bucket) => bucket[name]);
-  const sum = counts.reduce((added, count) => added + count, 0);
-  const lines = scaleLines(Math.max(0, ...counts), Math.floor(height / PIXELS_PER_LINE));
-  const y = (count: number): number => round(TOP + height * (1 - count / (lines.at(-1) ?? 1)));
+function Chart({ range, buckets }: ChartsProps): VNode {
+  const totals = buckets.map(total);
+  const sums = sumOf(buckets);
+  const lines = scaleLines(Math.max(0, ...totals), Math.floor(HEIGHT / PIXELS_PER_LINE));
+  const y = (count: number): number => round(TOP + HEIGHT * (1 - count / (lines.at(-1) ?? 1)));
   const percent = (position: number): string => `${round((position * 100) / buckets.length)}%`;
   const { unit } = USAGE_RANGES[range];
   return (
     <figure class="usage-chart">
       <figcaption>
-        {label} <strong>{formatCount(sum)}</strong>
+        <ul class="legend">
+          {KIND_NAMES.filter((kind) => sums[kind] > 0).map((kind) => (
+            <li key={kind} class={`legend-${kind}`}>
+              {KINDS[kind]} <strong>{formatCount(sums[kind])}</strong>
+            </li>
+          ))}
+        </ul>
       </figcaption>
       <div class="chart">
         <svg
           width="100%"
-          height={TOP + height + BOTTOM}
+          height={TOP + HEIGHT + BOTTOM}
           role="img"
-          aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...counts))} in one ${unit}`}
+          aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...totals))} in one ${unit}`}
         >
           {/* The numbers stand in the table. */}
           <g aria-hidden="true">
@@ -143,29 +145,30 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
                 y2={y(count)}
               />
             ))}
-            {buckets.map(({ start, [name]: count }, index) => (
-              <g key={start} class="chart-bucket">
-                <title>{`${bucketName(start, range)}: ${formatCount(count)}`}</title>
-                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={height} />
-                {count > 0 && (
+            {buckets.map((bucket, index) => (
+              <g key={bucket.start} class="chart-bucket">
+                <title>{`${bucketName(bucket.start, range)}: ${describeCounts(bucket)}`}</title>
+                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={HEIGHT} />
+                {stack(bucket, y(0), (count) => y(0) - y(count)).map(({ kind, top, height }) => (
                   <rect
-                    class={className}
+                    key={kind}
+                    class={`chart-bar chart-bar-${kind}`}
                     x={percent(index + GAP)}
                     width={percent(1 - 2 * GAP)}
-                    y={Math.min(y(count), y(0) - LEAST_BAR)}
-                    height={Math.max(y(0) - y(count), LEAST_BAR)}
+                    y={top}
+                    height={height}
                   />
-                )}
-                {isLabelled(start, range) && (
-                  <text class="chart-label" x={percent(index + GAP)} y={TOP + height + BOTTOM - 6}>
-                    {shortBucketName(start, range)}
+                ))}
+                {isLabelled(bucket.start, range) && (
+                  <text class="chart-label" x={percent(index + GAP)} y={TOP + HEIGHT + BOTTOM - 6}>
+                    {shortBucketName(bucket.start, range)}
                   </text>
                 )}
               </g>
             ))}
           </g>
         </svg>
-        <svg width={SCALE_WIDTH} height={TOP + height + BOTTOM} aria-hidden="true" focusable="false">
+        <svg width={SCALE_WIDTH} height={TOP + HEIGHT + BOTTOM} aria-hidden="true" focusable="false">
           {lines.map((count) => (
             <text key={count} class="chart-label" x="8" y={y(count) + 4}>
               {count.toLocaleString('en-US', { notation: 'compact' })}
@@ -175,6 +178,28 @@ function Chart({ series, range, buckets }: ChartsProps & { readonly series: (typ
       </div>
     </figure>
   );
+}
+
+/** @returns `1,234 successful, 3 failed`, without kinds that have none */
+function describeCounts(counts: UsageCounts): string {
+  const parts = KIND_NAMES.filter((kind) => counts[kind] > 0).map(
+    (kind) => `${formatCount(counts[kind])} ${KINDS[kind].toLowerCase()}`,
+  );
+  return parts.length === 0 ? 'none' : parts.join(', ');
+}
+
+/**
+ * @param axis - where the lowest part stands, in pixels from the top
+ * @param heightOf - a count in pixels
+ * @returns the parts of a bar, from the lowest; each is high enough to be visible beside a million others
+ */
+function stack(counts: UsageCounts, axis: number, heightOf: (count: number) => number) {
+  let top = axis;
+  return KIND_NAMES.filter((kind) => counts[kind] > 0).map((kind) => {
+    const height = round(Math.max(heightOf(counts[kind]), LEAST_BAR));
+    top = round(top - height);
+    return { kind, top, height };
+  });
 }
 
 /**

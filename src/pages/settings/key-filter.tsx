@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { isKeyPrefix } from '../../keys/api-key.js';
 import type { KeyRecord } from '../../keys/key-record.js';
 import { findKeyOf, listKeysOf } from '../../keys/keys.js';
@@ -37,25 +37,58 @@ interface KeyFilterProps {
   /** What else stands in the query of the address. */
   readonly query?: Readonly<Record<string, string>>;
   readonly keys: KeyChoice;
+  /** What else the page can be limited to. */
+  readonly children?: ComponentChildren;
 }
 
 /** A form that limits a page to one key. */
-export function KeyFilter({ path, query = {}, keys: { chosen, listed } }: KeyFilterProps): VNode {
+export function KeyFilter({ path, query = {}, keys: { chosen, listed }, children }: KeyFilterProps): VNode {
   return (
     <form class="filter" method="get" action={path}>
       {Object.entries(query).map(([name, value]) => (
         <input key={name} type="hidden" name={name} value={value} />
       ))}
-      <label for="filter-key">Key</label>
-      <select class="input" id="filter-key" name="key" autocomplete="off">
-        <option value="">All keys</option>
-        {listed.map(({ prefix, label }) => (
-          <option key={prefix} value={prefix} selected={prefix === chosen?.prefix}>
-            {label === null ? prefix : `${isolated(printable(label, SHOWN_LABEL))} (${prefix})`}
+      <Choice
+        name="key"
+        label="Key"
+        options={[
+          ['', 'All keys'],
+          ...listed.map(({ prefix, label }): Option => {
+            return [prefix, label === null ? prefix : `${isolated(printable(label, SHOWN_LABEL))} (${prefix})`];
+          }),
+        ]}
+        value={chosen?.prefix}
+      />
+      {children}
+      <Button label="Show" />
+    </form>
+  );
+}
+
+/** A value in an address, and its name. */
+export type Option = readonly [string, string];
+
+interface ChoiceProps {
+  readonly name: string;
+  readonly label: string;
+  /** The first means all. */
+  readonly options: readonly Option[];
+  /** Undefined for all. */
+  readonly value: string | undefined;
+}
+
+/** A list that limits a page to one of its values. */
+export function Choice({ name, label, options, value = '' }: ChoiceProps): VNode {
+  return (
+    <label>
+      {label}
+      <select class="input" name={name} autocomplete="off">
+        {options.map(([each, text]) => (
+          <option key={each} value={each} selected={each === value}>
+            {text}
           </option>
         ))}
       </select>
-      <Button label="Show" />
-    </form>
+    </label>
   );
 }

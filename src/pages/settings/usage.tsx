@@ -1,24 +1,28 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
+import { operations } from '../../api/index.js';
 import type { QuotaReader, QuotaState } from '../../admission/charge/limiter.js';
 import { listPlansOf } from '../../keys/key-summary.js';
 import type { Plan } from '../../limits/plans.js';
 import type { Quota } from '../../limits/quotas.js';
 import { formatCount } from '../../platform/text/count.js';
+import { OUTCOMES, type Outcome } from '../../usage/outcome.js';
 import {
   readUsageByKey,
+  readUsageByOutcome,
   readUsageCsv,
   readUsageOverTime,
   USAGE_RANGES,
+  type UsageOwner,
   type UsageRange,
 } from '../../usage/read-usage.js';
-import { UserText, Stats } from '../parts/content/components.js';
-import { Table } from '../parts/content/table.js';
+import { UserText } from '../parts/content/components.js';
+import { numeric, Table } from '../parts/content/table.js';
 import type { SiteParts } from '../parts/context.js';
 import { Pager, readListPage } from '../parts/forms/list-page.js';
 import { KeyName } from '../parts/keys.js';
-import { COUNT_COLUMNS, countCells, successRate, sumOf, total, UsageOverTime } from '../parts/usage.js';
-import { KeyFilter, readKeyChoice } from './key-filter.js';
+import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../parts/usage.js';
+import { Choice, KeyFilter, readKeyChoice, type KeyChoice, type Option } from './key-filter.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from './settings-page.js';
 
 const PATH = '/settings/usage';
@@ -34,11 +38,14 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
   router.get(PATH, requireSession, async (ctx) => {
     const { developerId } = ctx.state.session;
     const keys = await readKeyChoice(ctx, db);
-    const key = keys.chosen?.prefix;
-    const owner = { developerId, keyPrefix: key };
     const range = rangeOf(ctx);
-    const buckets = await readUsageOverTime(db, owner, range);
-    const totals = await readListPage(ctx, (slice) => readUsageByKey(db, owner, range, slice));
+    const all = { developerId, keyPrefix: keys.chosen?.prefix };
+    const ways = await readUsageByOutcome(db, all, range);
+    const choice = { ...all, ...wayOf(ctx) };
+    const { operation, outcome } = choice;
+    const address = (changed: Partial<Shown>): string => addressOf(PATH, { ...choice, range, ...changed });
+    const buckets = await readUsageOverTime(db, choice, range);
+    const totals = await readListPage(ctx, (slice) => readUsageByKey(db, choice, range, slice));
     const counts = sumOf(buckets);
     settingsPage(
       ctx,
@@ -58,57 +65,81 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
               <ul>
                 {(Object.keys(RANGES) as UsageRange[]).map((each) => (
                   <li key={each}>
-                    <a href={addressOf(each, key)} aria-current={each === range ? 'true' : undefined}>
+                    <a href={address({ range: each })} aria-current={each === range ? 'true' : undefined}>
                       {RANGES[each]}
                     </a>
                   </li>
                 ))}
               </ul>
             </nav>
-            <KeyFilter path={PATH} query={{ range }} keys={keys} />
+            <KeyFilter path={PATH} query={{ range }} keys={keys}>
+              <Choice
+                name="operation"
+                label="Operation"
+                options={[ANY, ...distinct([...ways.map((way) => way.operation), operation]).map(operationOption)]}
+                value={operation === '' ? OTHER_PATHS : operation}
+              />
+              <Choice
+                name="outcome"
+                label="Outcome"
+                options={[
+                  ANY,
+                  ...distinct([...ways.map((way) => way.outcome), outcome]).map((each): Option => [each, each]),
+                ]}
+                value={outcome}
+              />
+            </KeyFilter>
           </div>
-          {keys.chosen && (
+          {(keys.chosen ?? operation ?? outcome) !== undefined && (
             <p>
-              Only the key {keys.chosen.label !== null && <UserText text={keys.chosen.label} />}{' '}
-              <code>{keys.chosen.prefix}</code>. <a href={addressOf(range, undefined)}>Show all keys</a>
+              <Limits keys={keys} operation={operation} outcome={outcome} />{' '}
+              <a href={addressOf(PATH, { range })}>Show all requests</a>
             </p>
           )}
-          <Stats
-            stats={{
-              Requests: formatCount(total(counts)),
-              'Success rate': successRate(counts),
-              'Rate limited': formatCount(counts.refused),
-              Failed: formatCount(counts.failed),
-            }}
-          />
+          <Outcomes counts={counts} />
           {total(counts) === 0 ? (
-            <p class="empty">
-              No requests in the last {RANGES[range]}
-              {key === undefined ? '' : ' with this key'}
-            </p>
+            <p class="empty">No such requests in the last {RANGES[range]}</p>
           ) : (
             <>
               <UsageOverTime range={range} buckets={buckets} />
+              <h3>By operation and outcome</h3>
+              <Table
+                caption="Requests by operation and outcome"
+                columns={['Operation', 'Outcome', ...numeric('Requests')]}
+                rows={ways
+                  .filter((way) => (operation ?? way.operation) === way.operation)
+                  .filter((way) => (outcome ?? way.outcome) === way.outcome)
+                  .map((way) => [
+                    <a href={address({ operation: way.operation, outcome: undefined })}>
+                      <OperationName id={way.operation} />
+                    </a>,
+                    <a href={address({ operation: undefined, outcome: way.outcome })}>
+                      <code>{way.outcome}</code>
+                    </a>,
+                    formatCount(way.requests),
+                  ])}
+              />
               <h3>By key</h3>
               <Table
                 caption="Requests by key"
                 columns={['Key', ...COUNT_COLUMNS]}
                 rows={totals.rows.map((row) => [
-                  <KeyName prefix={row.keyPrefix} label={row.label} address={addressOf(range, row.keyPrefix)} />,
+                  <KeyName prefix={row.keyPrefix} label={row.label} address={address({ keyPrefix: row.keyPrefix })} />,
                   ...countCells(row),
                 ])}
                 totals={['Total', ...countCells(counts)]}
               />
-              <Pager path={addressOf(range, key)} page={totals} />
+              <Pager path={address({})} page={totals} />
             </>
           )}
           <p>
-            <a href={`${PATH}.csv${key === undefined ? '' : `?key=${key}`}`}>Download 30 days as CSV</a>
+            <a href={addressOf(`${PATH}.csv`, choice)}>Download 30 days as CSV</a>
           </p>
           <p class="muted small">
-            All times are in UTC. Rate-limited requests exceeded a limit of your plan. Failed requests are errors on our
-            side. Counts are saved about every 10 seconds and are approximate: a server crash can lose unsaved counts,
-            and a lost database connection can cause counts to be added twice.
+            All times are in UTC. Client errors are 4xx answers and requests that you cancelled; the codes are explained
+            in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed requests
+            are errors on our side. Counts are saved about every 10 seconds and are approximate: a server crash can lose
+            unsaved counts, and a lost database connection can cause counts to be added twice.
           </p>
         </section>
       </>,
@@ -118,7 +149,7 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
   router.get(`${PATH}.csv`, requireSession, async (ctx) => {
     const { chosen } = await readKeyChoice(ctx, db);
     const { developerId } = ctx.state.session;
-    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix });
+    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix, ...wayOf(ctx) });
     ctx.status = 200;
     ctx.set({
       'Content-Type': 'text/csv; charset=utf-8',
@@ -134,10 +165,65 @@ function rangeOf({ state }: SettingsContext): UsageRange {
   return Object.hasOwn(USAGE_RANGES, name) ? (name as UsageRange) : DEFAULT_RANGE;
 }
 
-/** @returns the address of the usage of a range and a key */
-function addressOf(range: UsageRange, key: string | undefined): string {
-  const query = new URLSearchParams({ ...(range !== DEFAULT_RANGE && { range }), ...(key !== undefined && { key }) });
-  return query.size === 0 ? PATH : `${PATH}?${query.toString()}`;
+/** Which operation and outcome `?operation=` and `?outcome=` name. Any other value means all. */
+function wayOf({ state }: SettingsContext): Pick<UsageOwner, 'operation' | 'outcome'> {
+  const operation = state.target.search.get('operation') ?? '';
+  const outcome = state.target.search.get('outcome') ?? '';
+  return {
+    operation: operation === OTHER_PATHS ? '' : Object.hasOwn(operations, operation) ? operation : undefined,
+    outcome: Object.hasOwn(OUTCOMES, outcome) ? (outcome as Outcome) : undefined,
+  };
+}
+
+/** What the page is limited to. */
+interface Shown extends Omit<UsageOwner, 'developerId'> {
+  readonly range: UsageRange;
+}
+
+/** @returns the address of the usage of a choice */
+function addressOf(path: string, { range, keyPrefix, operation, outcome }: Partial<Shown>): string {
+  const query = new URLSearchParams({
+    ...(range !== undefined && range !== DEFAULT_RANGE && { range }),
+    ...(keyPrefix !== undefined && { key: keyPrefix }),
+    ...(operation !== undefined && { operation: operation || OTHER_PATHS }),
+    ...(outcome !== undefined && { outcome }),
+  });
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}
+
+/** What stands in an address for the paths without an operation. */
+const OTHER_PATHS = 'other';
+
+const ANY: Option = ['', 'All'];
+
+function operationOption(id: string): Option {
+  return id === '' ? [OTHER_PATHS, 'Other paths'] : [id, id];
+}
+
+function OperationName({ id }: { readonly id: string }): VNode {
+  return id === '' ? <>Other paths</> : <code>{id}</code>;
+}
+
+function distinct<T>(values: readonly (T | undefined)[]): readonly T[] {
+  return [...new Set(values)].filter((value) => value !== undefined);
+}
+
+/** A sentence about what the page is limited to. */
+function Limits({
+  keys: { chosen },
+  operation,
+  outcome,
+}: Pick<UsageOwner, 'operation' | 'outcome'> & { readonly keys: KeyChoice }): VNode {
+  const limits = [
+    chosen && (
+      <>
+        the key {chosen.label !== null && <UserText text={chosen.label} />} <code>{chosen.prefix}</code>
+      </>
+    ),
+    operation !== undefined && <OperationName id={operation} />,
+    outcome !== undefined && <code>{outcome}</code>,
+  ].filter(Boolean);
+  return <>Only {limits.map((limit, index) => [index > 0 && ', ', limit])}.</>;
 }
 
 /** A plan of a developer, and what is left of its limits. */

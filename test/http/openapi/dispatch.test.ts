@@ -6,7 +6,7 @@ import type { Document } from 'openapi-backend';
 import { operations } from '../../../src/api/index.js';
 import type { Dependencies } from '../../../src/api/operation.js';
 import { Problem } from '../../../src/errors.js';
-import { dispatch } from '../../../src/http/openapi/dispatch.js';
+import { byContract } from '../../../src/http/openapi/dispatch.js';
 import type { Middleware, RequestContext } from '../../../src/http/request/context.js';
 import { parseTarget } from '../../../src/http/request/target.js';
 import { contextOf } from '../../support/http/context.js';
@@ -23,7 +23,7 @@ describe('dispatch', () => {
       reads += 1;
       return Promise.resolve(COUNTS);
     };
-    stage = await dispatch(load(contract) as Document, { read } as unknown as Dependencies);
+    stage = (await byContract(load(contract) as Document, { read } as unknown as Dependencies)).dispatch;
   });
 
   beforeEach(() => {

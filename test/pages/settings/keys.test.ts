@@ -401,12 +401,12 @@ describe('the pages of keys', () => {
     const [key, other] = [await newKey({ label: 'production' }), await newKey()];
     const { db } = service;
     await db.raw(
-      `insert into api_key_usage (key_id, hour, served, refused, failed)
-       select id, date_trunc('hour', now(), 'UTC'), 1200, 30, 4 from api_keys where prefix = ?`,
+      `insert into api_key_usage (key_id, hour, served, rejected, refused, failed)
+       select id, date_trunc('hour', now(), 'UTC'), 1100, 100, 30, 4 from api_keys where prefix = ?`,
       [key.prefix],
     );
     const page = await read(pathOf(key));
-    assert.match(page, /Requests 1,234 Served 1,200 Rate limited 30 Failed 4/);
+    assert.match(page, /Requests 1,234 Success rate 89.1% Client errors 100 Rate limited 30 Failed 4/);
     assert.match(page, /Plan free Created just now .* Expires Never .* Last used Never/);
     assert.ok(page.includes('Key created on the free plan') && !page.includes(other.prefix));
     assert.ok(page.includes('Make your first call') && page.includes(`${key.prefix}_…`));

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
+import { OUTCOMES, type Outcome } from '../../../src/usage/outcome.js';
+import { writeUsage } from '../../../src/usage/write-usage.js';
 import { scaleLines } from '../../../src/pages/parts/usage.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';
 
 const ATTACK = '<script>alert("x")</script>';
+
+/** Requests to an operation that ended alike. */
+type Way = readonly [operation: string, outcome: Outcome, requests: number];
 
 describe('the usage page', () => {
   let service: TestService;
@@ -21,19 +26,29 @@ describe('the usage page', () => {
     visitor = await signIn(service, developerId);
     key = await createKey(service.db, { developerId, planId: 'free', label: 'production' });
     odd = await createKey(service.db, { developerId, planId: 'pro', label: `=1+1,"${ATTACK}` });
-    await addUsage(key.prefix, 0, { served: 1_234, refused: 20, failed: 3 });
-    await addUsage(key.prefix, 3, { served: 10, refused: 0, failed: 0 });
-    await addUsage(odd.prefix, 0, { served: 5, refused: 0, failed: 0 });
+    await addUsage(key.prefix, 0, [
+      ['getTitle', 'success', 1_000],
+      ['getChanges', 'success', 234],
+      ['getTitle', 'title_not_found', 6],
+      ['', 'not_found', 1],
+      ['getTitle', 'rate_limit_exceeded', 20],
+      ['getChanges', 'service_unavailable', 3],
+    ]);
+    await addUsage(key.prefix, 3, [['getMe', 'success', 10]]);
+    await addUsage(odd.prefix, 0, [['getMe', 'success', 5]]);
   });
 
   after(() => service.stop());
 
-  /** Adds counts of a day. @param days - how many days ago */
-  async function addUsage(prefix: string, days: number, counts: Record<string, number>): Promise<void> {
-    await service.db.raw(
-      `insert into api_key_usage (key_id, hour, served, refused, failed)
-       select id, date_trunc('day', now(), 'UTC') - make_interval(days => ?), ?, ?, ? from api_keys where prefix = ?`,
-      [days, counts.served, counts.refused, counts.failed, prefix].map((value) => value ?? 0),
+  /** Adds requests of a day to a key. @param days - how many days ago */
+  async function addUsage(prefix: string, days: number, counts: readonly Way[]): Promise<void> {
+    const [keyId = 0] = await service.db('api_keys').where({ prefix }).pluck<number[]>('id');
+    const hour = Math.floor(Date.now() / 86_400_000 - days) * 24;
+    await writeUsage(
+      service.db,
+      counts.map(([operation, outcome, requests]) => {
+        return { keyId, hour, operation, outcome, kind: OUTCOMES[outcome], requests };
+      }),
     );
   }
 
@@ -85,30 +100,39 @@ describe('the usage page', () => {
         day: 'numeric',
         timeZone: 'UTC',
       });
-    assert.deepEqual(days[0], [dayOf(0), '1,262', '1,239', '20', '3', '98.1%']);
-    assert.deepEqual(days[3]?.slice(1), ['10', '10', '0', '0', '100%']);
-    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0', '–']);
-    assert.deepEqual(days[30], ['Total', '1,272', '1,249', '20', '3', '98.1%']);
-    assert.deepEqual(numbers(text), { Requests: '1,272', 'Success rate': '98.1%', 'Rate limited': '20', Failed: '3' });
-    for (const count of ['1,239', '20', '3']) assert.ok(text.includes(`<title>${dayOf(0)}: ${count}</title>`), count);
-    assert.match(text, /Rate limited \(429\) <strong>20<.*? aria-label="Chart by day, at most 20 in one day"/s);
+    assert.deepEqual(days[0], [dayOf(0), '1,269', '1,239', '7', '20', '3', '97.6%']);
+    assert.deepEqual(days[3]?.slice(1), ['10', '10', '0', '0', '0', '100%']);
+    assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0', '0', '–']);
+    assert.deepEqual(days[30], ['Total', '1,279', '1,249', '7', '20', '3', '97.6%']);
+    assert.deepEqual(numbers(text), {
+      Requests: '1,279',
+      'Success rate': '97.6%',
+      'Client errors': '7',
+      'Rate limited': '20',
+      Failed: '3',
+    });
+    const today = '1,239 successful, 7 client errors, 20 rate limited, 3 failed';
+    assert.ok(text.includes(`<title>${dayOf(0)}: ${today}</title>`));
+    assert.ok(text.includes('aria-label="Chart by day, at most 1,269 in one day"'));
+    for (const kind of ['served', 'rejected', 'refused', 'failed'])
+      assert.ok(text.includes(`chart-bar-${kind}"`), kind);
     assert.deepEqual(table(text, 'Requests by key'), [
-      [`production${key.prefix}`, '1,267', '1,244', '20', '3', '98.1%'],
-      [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '100%'],
-      ['Total', '1,272', '1,249', '20', '3', '98.1%'],
+      [`production${key.prefix}`, '1,274', '1,244', '7', '20', '3', '97.6%'],
+      [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '0', '100%'],
+      ['Total', '1,279', '1,249', '7', '20', '3', '97.6%'],
     ]);
   });
 
   it('a range of 7 days is shown by day and one of 24 hours by hour, and any other value means 30 days', async () => {
     const week = await page('/settings/usage?range=7d');
     assert.equal(table(week, 'Requests by day').length, 8);
-    assert.equal(numbers(week).Requests, '1,272');
+    assert.equal(numbers(week).Requests, '1,279');
     const day = await page(`/settings/usage?range=24h&key=${key.prefix}`);
     const hours = table(day, 'Requests by hour');
     assert.equal(hours.length, 25);
     assert.match(hours[0]?.[0] ?? '', new RegExp(` ${new Date().toISOString().slice(11, 13)}:00$`));
     // That of all requests of this day.
-    assert.equal(hours.find(([name = '']) => name.endsWith(' 00:00'))?.[1], '1,257');
+    assert.equal(hours.find(([name = '']) => name.endsWith(' 00:00'))?.[1], '1,264');
     assert.ok(
       day.includes('aria-current="true">24 hours<') && day.includes('<input type="hidden" name="range" value="24h"'),
     );
@@ -120,7 +144,7 @@ describe('the usage page', () => {
 
   it('the usage of one key is shown for its prefix, and that of all keys for an unknown one', async () => {
     const text = await page(`/settings/usage?key=${odd.prefix}`);
-    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '5', '0', '0', '100%']);
+    assert.deepEqual(table(text, 'Requests by day')[0]?.slice(1), ['5', '5', '0', '0', '0', '100%']);
     assert.ok(text.includes(`<option value="${odd.prefix}" selected>\u2068=1+1,`));
     assert.match(text, new RegExp(`Only the key .*<code>${odd.prefix}</code>. <a href="/settings/usage">`));
     assert.ok(text.includes(`href="/settings/usage.csv?key=${odd.prefix}"`));
@@ -129,9 +153,54 @@ describe('the usage page', () => {
     for (const { prefix } of [key, odd]) assert.ok(all.includes(`<option value="${prefix}">`), prefix);
     for (const unknown of [ATTACK, 'svc_00000000', service.key.slice(0, 12)]) {
       const all = await page(`/settings/usage?key=${encodeURIComponent(unknown)}`);
-      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,262');
+      assert.equal(table(all, 'Requests by day')[0]?.[1], '1,269');
       assert.ok(!all.includes(unknown));
     }
+  });
+
+  it('the page shows which operation ended how, and the requests of one operation or outcome alone', async () => {
+    const rows = (text: string): string[][] => table(text, 'Requests by operation and outcome');
+    const all = await page();
+    assert.deepEqual(rows(all), [
+      ['getTitle', 'success', '1,000'],
+      ['getChanges', 'success', '234'],
+      ['getTitle', 'rate_limit_exceeded', '20'],
+      ['getMe', 'success', '15'],
+      ['getTitle', 'title_not_found', '6'],
+      ['getChanges', 'service_unavailable', '3'],
+      ['Other paths', 'not_found', '1'],
+    ]);
+    // Each link leads to the requests that its row counts, with the same sum as in its chart, its table and its file.
+    const links = [...all.matchAll(/<a href="(\/settings\/usage\?(?:operation|outcome)=\w+)"/g)].map(
+      ([, to = '']) => to,
+    );
+    assert.equal(new Set(links).size, 4 + 5);
+    for (const address of new Set(links)) {
+      const text = await page(address);
+      const [of = '', value = ''] = address.split('?')[1]?.split('=') ?? [];
+      const named = value === 'other' ? 'Other paths' : value;
+      const column = of === 'operation' ? 0 : 1;
+      const counted = rows(all).filter((row) => row[column] === named);
+      assert.deepEqual(rows(text), counted, address);
+      const sum = counted.reduce((added, [, , requests = '']) => added + Number(requests.replace(',', '')), 0);
+      assert.equal(numbers(text).Requests, sum.toLocaleString('en-US'), address);
+      assert.equal(table(text, 'Requests by day').at(-1)?.[1], numbers(text).Requests);
+      assert.match(text, new RegExp(`<option value="${value}" selected`));
+      assert.match(text, /Only .*<a href="\/settings\/usage">Show all requests</);
+      const csv = await visitor.get(address.replace('?', '.csv?'));
+      const inFile = csv.text.split('\r\n').slice(1, -1);
+      const numbersOf = (line: string): number[] => line.split(',').slice(-4).map(Number);
+      assert.equal(
+        inFile.flatMap(numbersOf).reduce((added, each) => added + each, 0),
+        sum,
+        address,
+      );
+    }
+    const both = await page('/settings/usage?operation=getTitle&outcome=title_not_found&range=7d');
+    assert.deepEqual(rows(both), [['getTitle', 'title_not_found', '6']]);
+    assert.equal(numbers(both)['Success rate'], '0.0%');
+    const none = await page('/settings/usage?operation=constructor&outcome=__proto__');
+    assert.equal(numbers(none).Requests, '1,279');
   });
 
   it('a CSV file has the same numbers, and no label that is a formula', async () => {
@@ -144,10 +213,10 @@ describe('the usage page', () => {
     assert.equal(
       text,
       [
-        'day,key_prefix,label,served,refused,failed',
-        `${day(3)},${key.prefix},"production",10,0,0`,
-        `${day(0)},${key.prefix},"production",1234,20,3`,
-        `${day(0)},${odd.prefix},"'=1+1,""${ATTACK.replaceAll('"', '""')}",5,0,0`,
+        'day,key_prefix,label,served,refused,failed,rejected',
+        `${day(3)},${key.prefix},"production",10,0,0,0`,
+        `${day(0)},${key.prefix},"production",1234,20,3,7`,
+        `${day(0)},${odd.prefix},"'=1+1,""${ATTACK.replaceAll('"', '""')}",5,0,0,0`,
         '',
       ].join('\r\n'),
     );
@@ -159,7 +228,7 @@ describe('the usage page', () => {
       [null, ''],
     ] as const) {
       await service.db('api_keys').where({ prefix: odd.prefix }).update({ label });
-      assert.ok((await visitor.get('/settings/usage.csv')).text.includes(`${odd.prefix},${cell},5,0,0`), cell);
+      assert.ok((await visitor.get('/settings/usage.csv')).text.includes(`${odd.prefix},${cell},5,0,0,0`), cell);
     }
     const one = await visitor.get(`/settings/usage.csv?key=${odd.prefix}`);
     assert.equal(one.text.trimEnd().split('\r\n').length, 2);
@@ -171,7 +240,7 @@ describe('the usage page', () => {
       const { text } = await stranger.get(`${path}?key=${key.prefix}`);
       assert.ok(!text.includes(key.prefix) && !text.includes('1234') && !text.includes('1,234'), path);
     }
-    assert.ok((await stranger.get('/settings/usage')).text.includes('No requests in the last 30 days'));
+    assert.ok((await stranger.get('/settings/usage')).text.includes('No such requests in the last 30 days'));
   });
 });
 

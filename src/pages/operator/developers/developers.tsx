@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import type { VNode } from 'preact';
-import { formatCount } from '../../../platform/text/count.js';
 import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
 import {
@@ -15,11 +14,12 @@ import {
 } from '../../parts/forms/form.js';
 import { queryOf, seeOther } from '../../parts/web/addresses.js';
 import { Badge, Button, UserText } from '../../parts/content/components.js';
-import { numeric, Table } from '../../parts/content/table.js';
+import { Table } from '../../parts/content/table.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { performAct } from '../acts.js';
 import type { PageRouter } from '../../parts/context.js';
+import { COUNT_COLUMNS, countCells } from '../../parts/usage.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 
@@ -69,8 +69,8 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
           <Table
             caption={`Developers by requests in ${SHOWN_DAYS} days`}
             hasCards
-            columns={['Developer', ...numeric(`Requests in ${SHOWN_DAYS} days`, 'Served', 'Rate limited', 'Failed')]}
-            rows={developers.rows.map(({ developerId, projectName, suspendedAt, served, refused, failed }) => [
+            columns={['Developer', ...COUNT_COLUMNS]}
+            rows={developers.rows.map(({ developerId, projectName, suspendedAt, ...counts }) => [
               <span>
                 <a href={`${DEVELOPERS}/${developerId}`}>
                   <UserText text={projectName} />
@@ -78,7 +78,7 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
                 <span class="muted small">ID {developerId}</span>{' '}
                 {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
               </span>,
-              ...[served + refused + failed, served, refused, failed].map(formatCount),
+              ...countCells(counts),
             ])}
           />
         )}
