@@ -49,7 +49,9 @@ export async function setEpoch(redis: RedisLink, fence: Fence, how: 'renew' | 'c
   // Every connection of a server and a command has set a timeline.
   const { system = '0', number = 0 } = fence.newest ?? {};
   const token = `${system}/${number}/${randomUUID()}`;
-  const epoch = String(await redis.run((client) => client.eval(SET_EPOCH, 1, EPOCH_KEY, token, system, number, how)));
+  const epoch = String(
+    await redis.run(EPOCH_KEY, (client) => client.eval(SET_EPOCH, 1, EPOCH_KEY, token, system, number, how)),
+  );
   observeEpoch(fence, epoch);
   return epoch;
 }

@@ -51,7 +51,7 @@ export class FailedAttempts {
   /** Counts an attempt that failed. */
   async count(address: string): Promise<AttemptResult> {
     this.counts.failed += 1;
-    const result = this.#toResult(await this.#run((limiter) => consume(limiter, address)));
+    const result = this.#toResult(await this.#run(address, (limiter) => consume(limiter, address)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
     else this.addresses?.count(address);
     return result;
@@ -60,7 +60,7 @@ export class FailedAttempts {
   /** Checks whether an address is over the limit, without counting. Use it before an attempt that costs something. */
   async check(address: string): Promise<AttemptResult> {
     return this.#toResult(
-      await this.#run(async (limiter) => {
+      await this.#run(address, async (limiter) => {
         const used = await limiter.get(address);
         return used !== null && used.consumedPoints >= this.#policy.limit ? Math.max(1, used.msBeforeNext) : 0;
       }),
@@ -76,9 +76,9 @@ export class FailedAttempts {
   }
 
   /** Runs a command in Redis, or in memory while it is unavailable. The library's own fallback waits without bound. */
-  async #run(command: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
-    const redis = this.#redis;
-    const result = redis && (await ifAvailable(redis.link.run(() => command(redis.limiter))));
+  async #run(address: string, command: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
+    const { link, limiter } = this.#redis ?? {};
+    const result = link && limiter && (await ifAvailable(link.run(limiter.getKey(address), () => command(limiter))));
     return result ?? command(this.#memory);
   }
 }

@@ -54,7 +54,7 @@ describe('admission in whatever order things happen', () => {
         },
       };
       const redis = {
-        run: (command: (it: typeof client) => Promise<unknown>) => this.#roundTrip(() => command(client)),
+        run: (_key: string, command: (it: typeof client) => Promise<unknown>) => this.#roundTrip(() => command(client)),
       } as unknown as RedisLink;
       const charge = (): Promise<Decision> =>
         this.#roundTrip(async () => ({ kind: 'charged', quotas: [], epoch: this.#epoch }));

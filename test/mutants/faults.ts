@@ -50,6 +50,8 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ['this.#free > 0', 'this.#free > -1_000_000'], suites: ['admission/callers', 'admission/admission'] },
     { fault: 'records survive a failover of Redis', of: 'openShared',
       swap: ['    cache.reset();\n    if (state ===', '    if (state ==='], suites: ['shared/redis-sentinel', 'admission/admission'] },
+    { fault: 'a session outlives its connection and its slot', of: 'RedisLink.#endSession',
+      swap: ['(this.#sessions[slot] ?? 0) + 1', 'this.#sessions[slot] ?? 0'], suites: ['platform/redis/link'] },
     { fault: 'a caller of an old primary is admitted', of: 'createAdmission',
       swap: ['noteEpoch(epoch, charge.epoch);\n    fence.confirm(timeline);', 'noteEpoch(epoch, charge.epoch);'], suites: ['replica/failover'] },
     { fault: 'a command on an old primary replaces the epoch', of: 'SET_EPOCH',

@@ -116,7 +116,7 @@ export class RedisLimiter implements Limiter {
         values.push(limitOf(request.plan, name));
       }
     }
-    const [epoch, ...answers] = await this.#redis.run((client) =>
+    const [epoch, ...answers] = await this.#redis.run(EPOCH_KEY, (client) =>
       (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values),
     );
     return requests.map(({ request }, i) => this.#toCharge(request.plan, answers[i] ?? [], epoch));
@@ -153,7 +153,7 @@ export async function readQuotaCounters(
   developerId: number,
   plan: Plan,
 ): Promise<Readonly<Record<QuotaName, Count>>> {
-  const [minute, day] = await redis.run((client) =>
+  const [minute, day] = await redis.run(counterKey('minute', { developerId, plan }), (client) =>
     Promise.all(
       QUOTA_NAMES.map(async (name) => {
         const key = counterKey(name, { developerId, plan });

@@ -1,18 +1,36 @@
-import { Redis, SentinelConnector, type RedisOptions, type SentinelConnectionOptions } from 'ioredis';
+import calculateSlot from 'cluster-key-slot';
+import {
+  Cluster,
+  Redis,
+  SentinelConnector,
+  type ClusterOptions,
+  type RedisOptions,
+  type SentinelConnectionOptions,
+} from 'ioredis';
 import { backoff } from '../async/backoff.js';
 import { recurring, type Recurring } from '../async/recurring.js';
 import { shareWhilePending } from '../async/share-while-pending.js';
 import { withTimeout } from '../async/with-timeout.js';
 import { OperatorError } from '../../errors.js';
+import { RedisServer } from './server.js';
 
 /** Where Redis is. */
 export interface RedisAddress {
   /** `redis://` or `rediss://`. May contain a password and is never printed. */
   readonly url: string;
+  /** Nodes of a cluster, of which one must be reachable, and its users and certificates. Without it, Redis is none. */
+  readonly cluster?: { readonly nodes: HostAndPort[]; readonly login: ClusterLogin } | undefined;
   /** The Sentinels that name the master, if any. The host of the URL is then the master's name. */
-  readonly sentinels?: readonly { readonly host: string; readonly port: number }[] | undefined;
+  readonly sentinels?: readonly HostAndPort[] | undefined;
   /** The password of the Sentinels themselves, if they have one. */
   readonly sentinelPassword?: string | undefined;
+}
+
+type ClusterLogin = Pick<RedisOptions, 'username' | 'password' | 'tls'>;
+
+interface HostAndPort {
+  readonly host: string;
+  readonly port: number;
 }
 
 /** @returns the name of a key. All names share a hash tag, so a script may use any of them where cluster mode is on. */
@@ -35,8 +53,12 @@ export async function ifAvailable<T>(result: Promise<T>): Promise<T | undefined>
   }
 }
 
-/** Called when Redis is lost, with the reason, and when it is back. */
-export type RedisListener = (state: 'lost' | 'up', error?: unknown) => void;
+/**
+ * Called when Redis is lost, with the reason, and when it is back. For a cluster, also when more shards are lost, or less.
+ *
+ * @param lostShards - the first slot of each shard that is lost; empty if all of Redis is lost, or nothing
+ */
+export type RedisListener = (state: 'lost' | 'up', error?: unknown, lostShards?: readonly number[]) => void;
 
 export interface RedisLinkOptions {
   /** Bound on one command, in milliseconds. */
@@ -60,7 +82,11 @@ const DISCONNECT_TIMEOUT_MS = 100;
 /** The waits between attempts to use a lost Redis. */
 const RETRY = { firstMs: 100, longestMs: 500 } as const;
 
-const PROBE_KEY = redisKey('probe');
+const SLOTS = 16_384;
+
+/** What a node of a cluster replies about a key that it does not have, or will not have for long. */
+const REDIRECTION = /\b(?:MOVED|ASK|TRYAGAIN) /;
+
 const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 
 /** The lifetime of the key that the probe writes, in milliseconds. */
@@ -72,10 +98,8 @@ const PROBE_LIFETIME_MS = 1_000;
  */
 const OPTIONS = {
   disconnectTimeout: DISCONNECT_TIMEOUT_MS,
-  retryStrategy: (failures) => backoff(failures, RETRY),
   // The address may lead to the new master by now.
   reconnectOnError: ({ message }) => message.startsWith('READONLY'),
-  enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   connectionName: 'catalog',
@@ -83,20 +107,37 @@ const OPTIONS = {
   enableReadyCheck: false,
 } as const satisfies RedisOptions;
 
+const CLUSTER_OPTIONS = {
+  clusterRetryStrategy: (failures) => backoff(failures, RETRY),
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  // ioredis would follow a failover silently, and a promoted replica may hold older data.
+  maxRedirections: 0,
+  // A link that idles notices another master, too.
+  slotsRefreshInterval: 2_000,
+  // Keeps host names, for which certificates are made.
+  dnsLookup: (host, callback) => callback(null, host),
+} as const satisfies ClusterOptions;
+
 /**
  * The connection to Redis as an optional dependency. Every command ends in bounded time. After a failure the link sends
- * no command until a probe succeeds, so an outage costs the first requests a short wait and the others none.
- *
- * Not ioredis' `Cluster`: it follows a failover silently, and a promoted replica may hold an older epoch.
+ * no command until a probe succeeds, so an outage costs the first requests a short wait and the others none. In a
+ * cluster, this holds for each shard on its own.
  */
 export class RedisLink {
   /** For defining scripts. Commands go through {@link run}. */
-  readonly client: Redis;
+  readonly client: Redis | Cluster;
   /** Bound on one command, in milliseconds. */
   readonly timeoutMs: number;
-  readonly #onChange: RedisListener;
-  #state: 'connecting' | 'lost' | 'up' = 'connecting';
-  /** The first error of the current connection, or of the attempts since the last one. */
+  #onChange: RedisListener;
+  readonly #cluster: Cluster | undefined;
+  /** The server that has each slot. Without a cluster, all keys are in one slot. */
+  readonly #owners: (RedisServer | undefined)[] = [undefined];
+  /** The session of each slot. */
+  readonly #sessions = new Uint32Array(SLOTS);
+  /** The state that was reported last; undefined until Redis has answered or failed. */
+  #reported: string | undefined;
+  /** The last error of a node of a cluster. */
   #reason: unknown;
   /** Why this Redis will never do. */
   #refusal: OperatorError | undefined;
@@ -116,113 +157,167 @@ export class RedisLink {
   ) {
     this.#onChange = onChange;
     this.timeoutMs = timeoutMs;
-    this.client = new Redis(address.url, {
-      ...OPTIONS,
-      connectTimeout: Math.max(CONNECT_TIMEOUT_MS, timeoutMs),
-      socketTimeout: Math.max(SILENCE_TIMEOUT_MS, 2 * timeoutMs),
-      ...sentinelOptions(address, onSentinelLost),
-    });
-    // Without a listener, ioredis would write errors to the console.
-    for (const event of ['error', 'sentinelError']) {
-      this.client.on(event, (error: unknown) => (this.#reason ??= error));
-    }
-    this.client.on('connect', () => (this.#reason = undefined));
-    this.client.on('ready', () => void this.#probe());
-    for (const event of ['close', 'end']) {
-      this.client.on(event, () => this.#change('lost', this.#reason ?? new Error('the connection was closed')));
+    const connectTimeout = Math.max(CONNECT_TIMEOUT_MS, timeoutMs);
+    const options = { ...OPTIONS, connectTimeout, socketTimeout: Math.max(SILENCE_TIMEOUT_MS, 2 * timeoutMs) };
+    if (address.cluster === undefined) {
+      const retryStrategy = (failures: number): number => backoff(failures, RETRY);
+      const own = { ...options, retryStrategy, enableOfflineQueue: false };
+      const client = new Redis(address.url, { ...own, ...sentinelOptions(address, onSentinelLost) });
+      this.client = client;
+      this.#owners[0] = this.#serverOf(client);
+    } else {
+      const redisOptions = { ...options, ...address.cluster.login };
+      const cluster = new Cluster(address.cluster.nodes, { ...CLUSTER_OPTIONS, redisOptions });
+      this.client = this.#cluster = cluster;
+      cluster.on('refresh', () => this.#noteOwners(cluster));
+      cluster.on('node error', (error: unknown) => (this.#reason = error));
+      cluster.on('error', () => undefined); // Each is a "node error" as well.
     }
     this.#retrying = recurring(async () => {
-      if (this.isUp) {
-        // Keeps Redis, and proxies before it, from closing a connection that idles. Any reply will do.
-        this.client.ping().catch(() => undefined);
-        return;
-      }
-      // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
-      if (this.client.status === 'end') this.client.connect().catch(() => undefined);
-      else await this.#probe();
+      if (this.#cluster !== undefined) {
+        if (!this.isUp) await this.#readOwners();
+        // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
+      } else if (this.client.status === 'end') this.client.connect().catch(() => undefined);
+      await Promise.all(this.shards.map(({ server }) => server?.tend() ?? Promise.resolve()));
     }, RETRY.longestMs);
   }
 
-  /** Whether the link sends commands. */
+  /** The shards of a cluster. Any other Redis is one shard. */
+  get shards() {
+    return [...new Set(this.#owners)].map((server) => {
+      return { firstSlot: this.#owners.indexOf(server), state: server?.state ?? 'connecting', server };
+    });
+  }
+
+  /** Whether the link sends commands for every key. */
   get isUp(): boolean {
-    return this.#state === 'up';
+    return this.shards.every(({ state }) => state === 'up');
   }
 
   /**
    * Waits until Redis has answered or failed for the first time.
    *
-   * @throws OperatorError for a node of a Redis Cluster, which would not recover
+   * @throws OperatorError for a node of a cluster without its setting, which would not recover
    */
   async settled(): Promise<void> {
     try {
       await withTimeout(this.#settled, CONNECT_TIMEOUT_MS + this.timeoutMs);
     } catch (error) {
-      this.#change('lost', this.#reason ?? error);
+      this.#report(this.#owners[0]?.reason ?? this.#reason ?? error, true);
     }
     if (this.#refusal) throw this.#refusal;
   }
 
-  /** @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect */
-  async run<T>(command: (client: Redis) => Promise<T>): Promise<T> {
-    if (!this.isUp) throw new RedisUnavailable('Redis is lost');
-    try {
-      return await withTimeout(command(this.client), this.timeoutMs);
-    } catch (error) {
-      this.#change('lost', error);
-      throw new RedisUnavailable('Redis failed', { cause: error });
+  /** @returns the slot of a key. A script may only use keys of one slot. */
+  slotOf(key: string): number {
+    return this.#cluster === undefined ? 0 : calculateSlot(key);
+  }
+
+  /**
+   * Runs a command where a key is; once more if the key has moved to another server.
+   *
+   * @param command - gets the session: a number that is another one before a reply can come from another server, or over
+   *   another connection, where older data may be
+   * @throws RedisUnavailable when Redis is lost, fails or takes too long; the command may still take effect
+   */
+  async run<T>(key: string, command: (client: Redis | Cluster, session: number) => Promise<T>): Promise<T> {
+    const slot = this.slotOf(key);
+    for (let isRepeated = false; ; isRepeated = true) {
+      const server = this.#owners[slot];
+      const session = this.#sessions[slot] ?? 0;
+      if (server?.state !== 'up') throw new RedisUnavailable('Redis is lost');
+      try {
+        const reply = await withTimeout(command(this.client, session), this.timeoutMs);
+        if (session !== this.#sessions[slot]) throw new Error('the reply is of an earlier session');
+        return reply;
+      } catch (error) {
+        const isRedirected = REDIRECTION.test(String(error));
+        if (!isRedirected && session === this.#sessions[slot]) server.lose(error);
+        if (!isRedirected || isRepeated) throw new RedisUnavailable('Redis failed', { cause: error });
+      }
+      await this.#readOwners();
     }
   }
 
   close(): void {
     void this.#retrying.stop();
     // This end of the connection is no loss.
-    this.#state = 'lost';
+    this.#onChange = () => undefined;
     this.client.disconnect();
+  }
+
+  #serverOf(client: Redis): RedisServer {
+    const server: RedisServer = new RedisServer(
+      client,
+      () => this.#tryOut(server),
+      this.timeoutMs,
+      (error) => {
+        this.#refusal = error instanceof OperatorError ? error : undefined;
+        for (const [slot, owner] of this.#owners.entries()) if (owner === server) this.#endSession(slot);
+        this.#report(error);
+      },
+    );
+    return server;
   }
 
   /**
    * Tries a Redis that is not up with a script that writes: not every user may run scripts, and a full Redis or a
    * replica answers reads but refuses writes.
    */
-  readonly #probe = shareWhilePending(async () => {
-    if (this.isUp || !this.#isConnected()) return;
-    if (this.#reason !== undefined) {
-      // The connection could not be set up, such as for want of that database. ioredis would use database 0.
-      this.#change('lost', this.#reason);
-      this.client.disconnect(true);
-      return;
-    }
-    try {
-      await withTimeout(this.#tryOut(), this.timeoutMs);
-      if (this.#isConnected()) this.#change('up');
-    } catch (error) {
-      this.#refusal = error instanceof OperatorError ? error : undefined;
-      this.#change('lost', error);
-    }
+  async #tryOut(server: RedisServer): Promise<void> {
+    if (this.#cluster === undefined) await refuseCluster(server.client);
+    const probeKey = (i: number): string => (this.#cluster ? `catalog:probe:${i}` : redisKey('probe'));
+    let i = 0;
+    while (i < 10 * SLOTS && this.#owners[this.slotOf(probeKey(i))] !== server) i += 1;
+    await server.client.eval(PROBE, 1, probeKey(i), PROBE_LIFETIME_MS);
+  }
+
+  /** Asks a node which server has each slot. */
+  readonly #readOwners = shareWhilePending(async () => {
+    const reading = new Promise<void>((resolve) => this.#cluster?.refreshSlotsCache(() => resolve()));
+    await withTimeout(reading, this.timeoutMs).catch(() => undefined);
   });
 
-  async #tryOut(): Promise<void> {
-    // Not every user may send it, and not every proxy knows it.
-    const properties = await this.client.call('HELLO').catch(() => undefined);
-    if (String(properties).includes('mode,cluster')) {
-      throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.', {
-        advice: 'Use a Redis with one primary endpoint, or Sentinels.',
-      });
+  #noteOwners(cluster: Cluster): void {
+    const clients = new Map(cluster.nodes().map((node) => [`${node.options.host}:${node.options.port}`, node]));
+    const servers = new Map(this.shards.map(({ server }) => [server?.client, server]));
+    for (let slot = 0; slot < SLOTS; slot += 1) {
+      const client = clients.get(String(cluster.slots[slot]?.[0]));
+      if (client !== undefined && !servers.has(client)) servers.set(client, this.#serverOf(client));
+      const owner = client && servers.get(client);
+      if (owner === this.#owners[slot]) continue;
+      this.#owners[slot] = owner;
+      this.#endSession(slot);
     }
-    await this.client.eval(PROBE, 1, PROBE_KEY, PROBE_LIFETIME_MS);
+    this.#report(new Error('the server that has these slots is not connected yet'));
   }
 
-  #isConnected(): boolean {
-    return this.client.status === 'ready';
+  #endSession(slot: number): void {
+    this.#sessions[slot] = (this.#sessions[slot] ?? 0) + 1;
   }
 
-  #change(state: 'lost' | 'up', error?: unknown): void {
-    const before = this.#state;
-    if (state === before) return;
-    this.#state = state;
+  /** @param isOverdue - whether a server that has neither answered nor failed counts as lost */
+  #report(error: unknown, isOverdue = false): void {
+    const { shards } = this;
+    const isPending = this.#reported === undefined && shards.some(({ state }) => state === 'connecting');
+    if (isPending && !isOverdue) return;
+    const lost = shards.filter(({ state }) => state !== 'up').map(({ firstSlot }) => firstSlot);
+    const before = this.#reported ?? '';
+    this.#reported = lost.join();
     this.#settle();
-    if (before !== 'connecting' || state === 'lost') this.#onChange(state, error);
+    if (this.#reported === before) return;
+    this.#onChange(lost.length > 0 ? 'lost' : 'up', error, lost.length < shards.length ? lost : []);
   }
+}
+
+/** @throws OperatorError for a node of a cluster */
+async function refuseCluster(client: Redis): Promise<void> {
+  // Not every user may send it, and not every proxy knows it.
+  const properties = await client.call('HELLO').catch(() => undefined);
+  if (!String(properties).includes('mode,cluster')) return;
+  throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.', {
+    advice: 'Use a Redis with one primary endpoint, or Sentinels.',
+  });
 }
 
 function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress, onSentinelLost: (error: unknown) => void) {

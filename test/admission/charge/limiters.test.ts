@@ -252,9 +252,9 @@ describe('limiters', () => {
         async (scheduler, requests) => {
           const pass = (): Promise<void> => scheduler.schedule(Promise.resolve());
           const servers = [0, 1, 2].map(() => {
-            const run = async (command: Parameters<typeof link.run>[0]): Promise<unknown> => {
+            const run = async (...command: Parameters<typeof link.run>): Promise<unknown> => {
               await pass();
-              const answer = await link.run(command);
+              const answer = await link.run(...command);
               await pass();
               return answer;
             };

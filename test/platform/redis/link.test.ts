@@ -4,12 +4,13 @@ import { writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { RedisLink, type RedisAddress } from '../../../src/platform/redis/link.js';
+import { ifAvailable, RedisLink, type RedisAddress } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedisSentinel, type TestRedisSentinel } from '../../support/redis/redis-sentinel.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { startRedis, type TestRedis } from '../../support/redis/redis.js';
+import { startRedisCluster, type TestRedisCluster } from '../../support/redis/redis-cluster.js';
 
 describe('the link to Redis', () => {
   const links: RedisLink[] = [];
@@ -18,8 +19,9 @@ describe('the link to Redis', () => {
   async function open(address: RedisAddress) {
     const changes: string[] = [];
     const lostSentinels: string[] = [];
-    const onChange = (state: string, error: unknown): void => {
-      changes.push(error instanceof Error ? `${state}: ${error.message}` : state);
+    const onChange = (state: string, error: unknown, slots: readonly number[] = []): void => {
+      const what = [state, ...slots].join(' ');
+      changes.push(error instanceof Error ? `${what}: ${error.message}` : what);
     };
     const link = new RedisLink(address, onChange, { onSentinelLost: (error) => lostSentinels.push(String(error)) });
     links.push(link);
@@ -32,7 +34,7 @@ describe('the link to Redis', () => {
   });
 
   function write(link: RedisLink, name: string): Promise<unknown> {
-    return link.run((client) => client.set(`{catalog}:${name}`, 'x'));
+    return link.run(`{catalog}:${name}`, (client) => client.set(`{catalog}:${name}`, 'x'));
   }
 
   async function call(server: TestRedis, ...command: [string, ...string[]]): Promise<unknown> {
@@ -167,6 +169,98 @@ describe('the link to Redis', () => {
       assert.match(String(await call(redis.master, 'ROLE')), /^master,/);
       await write(link, 'after');
       assert.deepEqual([await has(redis.master, 'after'), await has(redis.replica, 'after')], [false, true]);
+    });
+  });
+
+  describe('to a cluster', () => {
+    let redis: TestRedisCluster;
+    /** A key of each shard. */
+    let keys: string[];
+
+    before(async () => {
+      redis = await startRedisCluster();
+      const places = Array.from({ length: 100 }, (_, i) => `key-${i}`);
+      const owners = await Promise.all(places.map((key) => redis.shardOf(key)));
+      keys = redis.shards.map((shard) => places[owners.indexOf(shard)] ?? assert.fail());
+    });
+
+    after(() => redis.stop());
+
+    /** Writes a key of each shard. @returns the session of each; undefined where Redis is lost */
+    function sessions(link: RedisLink): Promise<(number | undefined)[]> {
+      const write = (key: string): Promise<number> =>
+        link.run(key, (client, session) => client.set(key, 'x').then(() => session));
+      return Promise.all(keys.map((key) => ifAvailable(write(key))));
+    }
+
+    it('a session ends when a replica takes over from its living master, and the other shards keep theirs', async () => {
+      const { link, changes } = await open(redis.address);
+      const [first, ...others] = await sessions(link);
+      await redis.failOver(redis.shards[0]);
+      let after: typeof others = [];
+      await eventually('the new master is used', async () => {
+        after = await sessions(link);
+        assert.notEqual(after[0], first);
+        return after[0] !== undefined;
+      });
+      assert.deepEqual(after.slice(1), others);
+      assert.deepEqual(
+        changes.map((change) => change.replace(/:.*/, '')),
+        ['lost 0', 'up'],
+      );
+    });
+
+    it('a session ends with the move of its slot, and no other does', async () => {
+      const { link, changes } = await open(redis.address);
+      const [, { master: second }, { master: third }] = redis.shards;
+      const slot = link.slotOf(keys[2] ?? '');
+      const before = await sessions(link);
+      await redis.moveSlot(slot, third, second);
+      const after = await sessions(link);
+      assert.deepEqual([after[0], after[1], changes], [before[0], before[1], []]);
+      assert.notEqual(after[2], before[2]);
+      assert.equal(await redis.call(second, 'GET', keys[2] ?? ''), 'x');
+      const neighbour = await link.run(`{${keys[2]}}`, (_client, session) => Promise.resolve(session));
+      assert.equal(neighbour, after[2]);
+      await redis.moveSlot(slot, second, third);
+      assert.notEqual((await sessions(link))[2], before[2]);
+    });
+
+    it('a shard that is dead or frozen is lost alone, named by its slots, until a replica takes over or it is back', async () => {
+      const { link, changes } = await open(redis.address);
+      const [, second, third] = redis.shards;
+      const before = await sessions(link);
+      await third.master.kill();
+      await eventually('it is lost', () => changes.length === 1);
+      assert.match(changes.join(), /^lost 10923: the connection was closed$/);
+      assert.deepEqual(await sessions(link), [before[0], before[1], undefined]);
+      await redis.failOver(third);
+      await eventually('it is back', () => link.isUp);
+      await third.master.restart();
+
+      second.master.pause();
+      assert.equal((await sessions(link))[1], undefined);
+      assert.match(changes.slice(2).join(), /^lost 5462: no reply within 250 ms$/);
+      second.master.resume();
+      await eventually('it is back', () => link.isUp);
+      const after = await sessions(link);
+      assert.equal(after[0], before[0]);
+      assert.ok(Number(after[1]) > Number(before[1]) && Number(after[2]) > Number(before[2]));
+    });
+
+    it('the link finds the cluster again after all of it was down, and when it starts before it', async () => {
+      const nodes = redis.shards.flatMap(({ master, replica }) => [master, replica]);
+      const one = await open(redis.address);
+      await Promise.all(nodes.map((node) => node.kill()));
+      await eventually('all is lost', () => one.changes.at(-1)?.startsWith('lost:') === true);
+      const other = await open(redis.address);
+      assert.match(other.changes.join(), /^lost: .*(?:ECONNREFUSED|closed)/);
+      await Promise.all(nodes.map((node) => node.restart()));
+      for (const { link, changes } of [one, other]) {
+        await eventually('it is back', () => link.isUp);
+        assert.equal(changes.at(-1), 'up');
+      }
+      assert.deepEqual((await sessions(one.link)).includes(undefined), false);
     });
   });
 });
