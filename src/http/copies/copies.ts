@@ -76,7 +76,6 @@ async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downl
   const { start, end } = part ?? { start: 0, end: file.bytes - 1 };
   const length = end - start + 1;
   const handle = isKnown ? undefined : await openFile(path, file.bytes);
-  if (ctx.state.timedOut) return handle?.close();
   const isHead = ctx.method === 'HEAD';
   // Before any field is set, so that a problem in place of this answer has none of them.
   const content = handle && !isHead ? await downloads.stream(ctx, handle, start, length) : await handle?.close();

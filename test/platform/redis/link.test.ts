@@ -110,7 +110,7 @@ describe('the link to Redis', () => {
 
     before(async () => {
       redis = await startRedisSentinel();
-      silent = createServer((socket: Socket) => socket.on('error', () => undefined)).listen(0, '127.0.0.1');
+      silent = createServer((socket: Socket) => socket.on('error', () => undefined).resume()).listen(0, '127.0.0.1');
       await once(silent, 'listening');
     });
 

@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../temporary-folder.js';
 
 /** What a pipe of Linux holds, in bytes. */
 export const PIPE_BYTES = 65_536;
+
+/** What it takes at a time, in bytes. */
+const PAGE_BYTES = 4_096;
 
 /** A pipe whose reader is controlled by the test. */
 export class HeldPipe {
@@ -22,7 +25,16 @@ export class HeldPipe {
     const path = join(await temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [path]);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    return new HeldPipe(reader, openSync(path, 'w'));
+    return new HeldPipe(reader, openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
+  }
+
+  /** Fills it, so that whatever a program writes waits for the reader. */
+  fill(): void {
+    try {
+      for (;;) writeSync(this.writer, this.#chunk, 0, PAGE_BYTES);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+    }
   }
 
   /** The writer is the program alone from now on. */
