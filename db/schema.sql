@@ -121,6 +121,24 @@ create table events (
   constraint events_pkey PRIMARY KEY (id)
 );
 
+create table failed_requests (
+  id bigint generated always as identity not null,
+  developer_id integer not null,
+  key_id integer not null,
+  at timestamp with time zone not null,
+  request_id text not null,
+  method text not null,
+  path text not null,
+  operation text not null,
+  status smallint not null,
+  code text not null,
+  detail text not null,
+  duration_ms double precision not null,
+  constraint failed_requests_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint failed_requests_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  constraint failed_requests_pkey PRIMARY KEY (id)
+);
+
 create table identities (
   issuer text collate "C" not null,
   subject text collate "C" not null,
@@ -271,6 +289,12 @@ CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at,
 CREATE INDEX events_key_prefix ON public.events USING btree (key_prefix, at, id) WHERE (key_prefix IS NOT NULL);
 
 CREATE INDEX events_of_finders ON public.events USING btree (at) WHERE (actor = 'finder'::text);
+
+CREATE INDEX failed_requests_at ON public.failed_requests USING btree (at);
+
+CREATE INDEX failed_requests_developer ON public.failed_requests USING btree (developer_id, at DESC, id DESC);
+
+CREATE INDEX failed_requests_key ON public.failed_requests USING btree (key_id);
 
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
 

@@ -44,7 +44,7 @@ begin
     to catalog_server;
   grant select, insert, update, delete on public.sessions, public.identities, public.sign_ups, public.spent_sign_ins,
     public.passkeys, public.passkey_challenges, public.api_key_usage,
-    public.api_key_outcomes, public.notices to catalog_server;
+    public.api_key_outcomes, public.failed_requests, public.notices to catalog_server;
   grant execute on function public.catalog_quiet_clock(), public.events_remove_old() to catalog_server;
 
   -- Writers of the catalogue can write rows, and falsify neither counts nor stamps.

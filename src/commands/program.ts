@@ -24,6 +24,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   notices: async () => (await import('./server/notices.js')).registerNotices,
   stats: async () => (await import('./catalogue/stats.js')).registerStats,
   usage: async () => (await import('./developers/usage.js')).registerUsage,
+  requests: async () => (await import('./developers/requests.js')).registerRequests,
   operator: async () => (await import('./server/operator.js')).registerOperator,
 };
 

@@ -31,7 +31,7 @@ export async function openApplication(
   const hasPages = site !== undefined;
   const forPages = { config, log, packageRoot, contract, health, limiter, redis };
   return createApp({
-    record: { log, metrics, usage: records.usage },
+    record: { log, metrics, usage: records.usage, failures: records.failures },
     closer,
     leakedKeys: { ...reports, hasPages },
     pages: await site?.openSite({ ...reports, ...forPages, publicUrl }),

@@ -2,6 +2,8 @@ import type { Knex } from 'knex';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import { addPasskey } from '../../src/accounts/passkeys.js';
 import { createDeveloper } from '../../src/developers/developers.js';
+import { ERROR_CODES } from '../../src/errors.js';
+import { writeFailures } from '../../src/usage/failed-requests.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
@@ -59,6 +61,7 @@ export async function createSampleDeveloper(db: Knex): Promise<{ developerId: nu
   ] as const) {
     await addUsage(db, prefix, scale);
   }
+  await addFailures(db, developerId, staging.prefix);
   return { developerId, prefix: staging.prefix };
 }
 
@@ -85,5 +88,37 @@ async function addUsage(db: Knex, prefix: string, scale: number): Promise<void> 
             sum(requests) filter (where kind = 'refused'), sum(requests) filter (where kind = 'failed')
        from used group by 1, 2`,
     { prefix, scale },
+  );
+}
+
+/** Adds a failed request of each of a few kinds. */
+async function addFailures(db: Knex, developerId: number, prefix: string): Promise<void> {
+  const [keyId = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
+  const failures = [
+    ['/api/v1/titles/blade-runer', 'getTitle', 'title_not_found', 'No title has this id.'],
+    [
+      '/api/v1/changes?since=1690000000',
+      'getChanges',
+      'since_out_of_window',
+      'since is more than 30 days in the past.',
+    ],
+    ['/api/v1/me', 'getMe', 'rate_limit_exceeded', "You have used up your plan's requests per minute. Wait 12 s."],
+    ['/api/v1/stats', 'getStats', 'service_unavailable', 'The service is temporarily unavailable.'],
+  ] as const;
+  await writeFailures(
+    db,
+    failures.map(([path, operation, code, detail], index) => ({
+      developerId,
+      keyId,
+      at: Date.now() - index * 3_000_000,
+      requestId: `7d3c1f0a-5a0e-4a8e-9f7b-0c1d2e3f4a5${index}`,
+      method: 'GET',
+      path,
+      operation,
+      status: ERROR_CODES[code].status,
+      code,
+      detail,
+      durationMs: 1.2 + index,
+    })),
   );
 }

@@ -1,5 +1,6 @@
 import type { Level, Logger } from 'pino';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
+import type { FailureLog } from '../../usage/failure-log.js';
 import { outcomeOf } from '../../usage/outcome.js';
 import type { UsageCounter } from '../../usage/usage-counter.js';
 import type { OperationId } from '../../contract.js';
@@ -86,6 +87,8 @@ export interface RecordParts {
   readonly metrics: RequestMetrics;
   /** Counts the requests of each key. */
   readonly usage: UsageCounter;
+  /** Keeps requests with a valid key that failed. */
+  readonly failures: FailureLog;
   /** Finds the operation of a request that a limit has refused before it was routed. */
   readonly operationOf: (ctx: RequestContext) => OperationId | undefined;
 }
@@ -94,7 +97,7 @@ export interface RecordParts {
  * Counts each request and logs it when its answer was sent or its connection has closed. The line never contains a key:
  * the URL is redacted, and the key appears as its public prefix.
  */
-export function recordRequests({ log, metrics, usage, operationOf }: RecordParts): Middleware {
+export function recordRequests({ log, metrics, usage, failures, operationOf }: RecordParts): Middleware {
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const startedAt = performance.now();
@@ -106,20 +109,40 @@ export function recordRequests({ log, metrics, usage, operationOf }: RecordParts
       const status = res.headersSent ? res.statusCode : undefined;
       const operation = state.operation?.id ?? (caller && status === 429 ? operationOf(ctx) : undefined);
       metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
-      if (caller !== undefined) {
-        const outcome = outcomeOf(status, problem?.code);
-        usage.count({ keyId: caller.keyId, operation: operation ?? '', outcome }, Date.now());
-      }
+      const durationMs = Math.round(milliseconds * 1000) / 1000;
       const level = levelOf(status);
       const isFound = operation !== undefined && (status === 200 || status === 304);
+      const url = redactUrl(target, isFound);
+      if (caller !== undefined) {
+        const now = Date.now();
+        const { keyId, developerId } = caller;
+        const path = { operation: operation ?? '', outcome: outcomeOf(status, problem?.code) };
+        usage.count({ keyId, ...path }, now);
+        if (problem !== undefined && status !== undefined) {
+          const { code, detail } = problem;
+          failures.add(developerId, now, () => {
+            return {
+              keyId,
+              requestId,
+              method: ctx.method,
+              path: url,
+              operation: path.operation,
+              status,
+              code,
+              detail,
+              durationMs,
+            };
+          });
+        }
+      }
       const line = {
         request_id: requestId,
         trace_id: traceId,
         method: req.method,
-        url: redactUrl(target, isFound),
+        url,
         operation,
         status,
-        duration_ms: Math.round(milliseconds * 1000) / 1000,
+        duration_ms: durationMs,
         key_prefix: caller?.keyPrefix,
         // The client left before the whole answer was sent.
         aborted: res.writableFinished ? undefined : true,

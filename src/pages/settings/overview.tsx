@@ -15,6 +15,7 @@ import type { SiteParts } from '../parts/context.js';
 import { EventTable } from '../parts/events.js';
 import { keyPath } from '../parts/keys.js';
 import { successRate, total } from '../parts/usage.js';
+import { FAILED_REQUESTS } from './failed-requests.js';
 import { FirstCall } from './first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from './settings-page.js';
 import { Quotas, readPlanStates, highShareOf, resetTime, type PlanState } from './usage.js';
@@ -63,6 +64,11 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
                   'Rate limited': formatCount(today.refused),
                 }}
               />
+              {today.served < total(today) && (
+                <p>
+                  <a href={FAILED_REQUESTS}>See the failed requests</a>
+                </p>
+              )}
             </section>
             <section>
               <h2 id="limits">Limits</h2>

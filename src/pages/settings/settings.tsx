@@ -4,6 +4,7 @@ import { page } from '../parts/frame/page.js';
 import { seeOther, SETTINGS } from '../parts/web/addresses.js';
 import { readCookie, removeCookies } from '../parts/web/cookies.js';
 import { addEvents } from './events.js';
+import { addFailedRequests } from './failed-requests.js';
 import { createGuards, type SettingsContext, type SettingsRouter, settingsPage, TABS } from './settings-page.js';
 import { addKeys } from './keys/keys.js';
 import { addPasskeys } from './passkeys.js';
@@ -49,6 +50,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   addOverview(settings, parts, guards);
   addKeys(settings, parts, guards);
   addUsage(settings, parts, guards);
+  addFailedRequests(settings, parts, guards);
   addEvents(settings, parts, guards);
   addPasskeys(settings, parts, guards);
   addSessions(settings, parts, guards);

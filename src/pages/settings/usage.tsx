@@ -22,6 +22,7 @@ import type { SiteParts } from '../parts/context.js';
 import { Pager, readListPage } from '../parts/forms/list-page.js';
 import { KeyName } from '../parts/keys.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../parts/usage.js';
+import { FAILED_REQUESTS, failuresOf } from './failed-requests.js';
 import { Choice, KeyFilter, readKeyChoice, type KeyChoice, type Option } from './key-filter.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from './settings-page.js';
 
@@ -97,6 +98,11 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
             </p>
           )}
           <Outcomes counts={counts} />
+          {counts.served < total(counts) && (
+            <p>
+              <a href={keys.chosen ? failuresOf(keys.chosen.prefix) : FAILED_REQUESTS}>See the failed requests</a>
+            </p>
+          )}
           {total(counts) === 0 ? (
             <p class="empty">No such requests in the last {RANGES[range]}</p>
           ) : (

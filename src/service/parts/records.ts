@@ -8,6 +8,8 @@ import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import type { SteadyClock } from '../../platform/time/steady-clock.js';
 import { recurring } from '../../platform/async/recurring.js';
+import { removeOldFailures } from '../../usage/failed-requests.js';
+import { FailureLog } from '../../usage/failure-log.js';
 import { UsageCounter } from '../../usage/usage-counter.js';
 import { mergeOldHours, removeOldUsage } from '../../usage/write-usage.js';
 import type { ServiceOptions } from '../options.js';
@@ -25,7 +27,7 @@ const FLUSHES_PER_REMOVAL = 60;
  * @param opened - saves the records for the last time when it is closed
  */
 export function openRecords({ log, overrides }: ServiceOptions, db: Knex, clock: SteadyClock, opened: CloseStack) {
-  const records = { lastUsed: new LastUsed(clock), usage: new UsageCounter() };
+  const records = { lastUsed: new LastUsed(clock), usage: new UsageCounter(), failures: new FailureLog() };
   let flushes = 0;
   let isSaved = true;
 
@@ -34,6 +36,7 @@ export function openRecords({ log, overrides }: ServiceOptions, db: Knex, clock:
     await attempt(log, 'could not save when keys were last used; trying again later', () => records.lastUsed.flush(db));
     try {
       await records.usage.flush(db);
+      await records.failures.flush(db);
       if (!isSaved) log.info('the usage of keys is saved again');
       isSaved = true;
     } catch (error) {
@@ -58,6 +61,7 @@ export function openRecords({ log, overrides }: ServiceOptions, db: Knex, clock:
 async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove expired sessions; trying again later', () => removeExpired(db));
   await attempt(log, 'could not remove old usage; trying again later', () => removeOldUsage(db));
+  await attempt(log, 'could not remove old failed requests; trying again later', () => removeOldFailures(db));
   await attempt(log, 'could not merge the hours of old usage; trying again later', () => mergeOldHours(db));
   await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
   await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));

@@ -8,9 +8,11 @@ import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
 import { Badge, Button, Facts, isolated, RelativeTime, Time, UserText } from '../../parts/content/components.js';
 import { EventTable } from '../../parts/events.js';
+import { FailureTable, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
 import { KeyTable } from '../../parts/keys.js';
-import { Pager, readListPage } from '../../parts/forms/list-page.js';
+import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { Outcomes } from '../../parts/usage.js';
+import { listFailures } from '../../../usage/failed-requests.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
@@ -101,6 +103,13 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
           </section>
         )}
         <section>
+          <h2 id="failed">Latest failed requests</h2>
+          <FailureTable failures={await listFailures(db, { developerId, limit: SHOWN, offset: 0 })} />
+          <p>
+            <a href={`${path}/failed-requests`}>All failed requests</a>
+          </p>
+        </section>
+        <section>
           <h2 id="keys">Keys</h2>
           {keys.rows.length === 0 && <p class="empty">No keys</p>}
           <KeyTable caption="Keys" rows={keys.rows} canRevoke />
@@ -130,6 +139,25 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
       <>
         <EventTable events={events.rows} developer="Developer" />
         <Pager path={`${developerPath(developer.id)}/events`} page={events} />
+      </>,
+    );
+  });
+
+  router.get(`${DEVELOPERS}/:id/failed-requests`, async (ctx) => {
+    const developer = await developerOf(ctx, db);
+    const path = `${developerPath(developer.id)}/failed-requests`;
+    const search = readListSearch(ctx, path, MAX_REQUEST_ID);
+    if (search === undefined) return;
+    const query = { developerId: developer.id, requestId: search || undefined };
+    const failures = await readListPage(ctx, (slice) => listFailures(db, { ...query, ...slice }));
+    operatorPage(
+      ctx,
+      { title: 'Failed requests', tab: 'developers', trail: trailTo(developer) },
+      <>
+        <p>{KEPT}</p>
+        <ListSearch path={path} search={search} label="Filter by request ID" maxLength={MAX_REQUEST_ID} />
+        <FailureTable failures={failures.rows} />
+        <Pager path={path} search={search} page={failures} />
       </>,
     );
   });

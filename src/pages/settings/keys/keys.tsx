@@ -11,7 +11,8 @@ import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { KeyTable, KeyReference, keyPath, KeyFacts } from '../../parts/keys.js';
-import { Outcomes } from '../../parts/usage.js';
+import { Outcomes, total } from '../../parts/usage.js';
+import { failuresOf } from '../failed-requests.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
 import { addExpiry, addLabel, addRevokeKey } from './change-key.js';
@@ -152,6 +153,12 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
               <Outcomes counts={usage} />
               <p>
                 <a href={`/settings/usage?key=${prefix}`}>Usage of this key by day</a>
+                {usage.served < total(usage) && (
+                  <>
+                    {' · '}
+                    <a href={failuresOf(prefix)}>Failed requests of this key</a>
+                  </>
+                )}
               </p>
             </>
           )}

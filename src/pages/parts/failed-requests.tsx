@@ -1,0 +1,48 @@
+import type { VNode } from 'preact';
+import { KEPT_FAILURE_DAYS, KEPT_FAILURES, type FailedRequest } from '../../usage/failed-requests.js';
+import { RelativeTime } from './content/components.js';
+import { numeric, Table } from './content/table.js';
+import { KeyName } from './keys.js';
+
+/** What is kept of failed requests, in a sentence. */
+export const KEPT = `The last ${KEPT_FAILURES} failed requests within ${KEPT_FAILURE_DAYS} days, at most one a second from each server.`;
+
+/** The longest id that a request can have. */
+export const MAX_REQUEST_ID = 128;
+
+interface FailureTableProps {
+  readonly failures: readonly FailedRequest[];
+  /** @returns the address of the failed requests of a key */
+  readonly addressOf?: (prefix: string) => string;
+}
+
+/** Failed requests in the order given. */
+export function FailureTable({ failures, addressOf }: FailureTableProps): VNode {
+  if (failures.length === 0) return <p class="empty">No failed requests</p>;
+  return (
+    <Table
+      caption="Failed requests"
+      hasCards
+      columns={['Request', 'Error', 'Key', 'Request ID', ...numeric('Duration'), 'Time']}
+      rows={failures.map((each) => [
+        <code>
+          {each.method} {each.path}
+        </code>,
+        <div>
+          <a href={`/docs#error-${each.code}`}>
+            {each.status} {each.code}
+          </a>{' '}
+          <span class="muted small">{each.detail}</span>
+        </div>,
+        <KeyName
+          prefix={each.keyPrefix}
+          label={each.keyLabel}
+          {...(addressOf && { address: addressOf(each.keyPrefix) })}
+        />,
+        <code>{each.requestId}</code>,
+        `${each.durationMs.toFixed(1)} ms`,
+        <RelativeTime at={each.at} />,
+      ])}
+    />
+  );
+}

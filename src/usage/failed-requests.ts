@@ -1,0 +1,123 @@
+import type { Knex } from 'knex';
+import type { ErrorCode } from '../errors.js';
+import { removeRows, type Slice } from '../platform/postgres/rows.js';
+
+/** How many failed requests of a developer are kept. */
+export const KEPT_FAILURES = 200;
+
+/** How long they are kept, in days. */
+export const KEPT_FAILURE_DAYS = 7;
+
+/** A request with a valid key that was answered with an error. It holds no secret. */
+export interface Failure {
+  readonly requestId: string;
+  readonly method: string;
+  /** As in the log: without keys, and of the query only `since`. */
+  readonly path: string;
+  /** The operation's id in the contract; empty for any other path. */
+  readonly operation: string;
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly detail: string;
+  readonly durationMs: number;
+}
+
+/** A failure that is not written yet. */
+export interface NewFailure extends Failure {
+  readonly developerId: number;
+  readonly keyId: number;
+  /** When it was answered, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** A failure that was written. */
+export interface FailedRequest extends Failure {
+  /** RFC 3339, in UTC. */
+  readonly at: string;
+  readonly keyPrefix: string;
+  readonly keyLabel: string | null;
+}
+
+/** Which failed requests of a developer to list. */
+export interface FailuresQuery extends Slice {
+  readonly developerId: number;
+  /** The prefix of a single key; undefined for all keys of the developer. */
+  readonly keyPrefix?: string | undefined;
+  /** Undefined for all requests. */
+  readonly requestId?: string | undefined;
+}
+
+/** @returns a slice of the failed requests of a developer that are kept, the latest first */
+export async function listFailures(
+  db: Knex,
+  { developerId, keyPrefix, requestId, limit, offset }: FailuresQuery,
+): Promise<readonly FailedRequest[]> {
+  const { rows } = await db.raw<{ rows: FailedRequest[] }>(
+    `select f.at, f.request_id as "requestId", f.method, f.path, f.operation, f.status, f.code, f.detail,
+            f.duration_ms as "durationMs", k.prefix as "keyPrefix", k.label as "keyLabel"
+       from (select * from failed_requests
+              where developer_id = :developerId and at > now() - interval '${KEPT_FAILURE_DAYS} days'
+              order by at desc, id desc limit ${KEPT_FAILURES}) as f
+       join api_keys k on k.id = f.key_id
+      where (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
+        and (cast(:requestId as text) is null or f.request_id = :requestId)
+      order by f.at desc, f.id desc
+      limit :limit offset :offset`,
+    { developerId, keyPrefix: keyPrefix ?? null, requestId: requestId ?? null, limit, offset },
+  );
+  return rows;
+}
+
+/**
+ * Writes failures, and removes those of the same developers beyond the latest {@link KEPT_FAILURES}. Failures of deleted
+ * keys are left out.
+ *
+ * @throws the database's error; nothing is written then
+ */
+export async function writeFailures(db: Knex, failures: readonly NewFailure[]): Promise<void> {
+  const column = <Name extends keyof NewFailure>(name: Name): NewFailure[Name][] => failures.map((each) => each[name]);
+  await db.transaction(async (transaction) => {
+    await transaction.raw(
+      `insert into failed_requests
+              (developer_id, key_id, at, request_id, method, path, operation, status, code, detail, duration_ms)
+       select developer_id, id, least(to_timestamp(ms / 1000), now()), request_id, method, path, operation, status,
+              code, detail, duration_ms
+         from unnest(?::integer[], ?::float[], ?::text[], ?::text[], ?::text[], ?::text[], ?::smallint[], ?::text[],
+                     ?::text[], ?::float[])
+                as failed (id, ms, request_id, method, path, operation, status, code, detail, duration_ms)
+         join api_keys using (id)`,
+      [
+        column('keyId'),
+        column('at'),
+        column('requestId'),
+        column('method'),
+        column('path'),
+        column('operation'),
+        column('status'),
+        column('code'),
+        column('detail'),
+        column('durationMs'),
+      ],
+    );
+    await transaction.raw(
+      `delete from failed_requests where id = any(array(
+         select id
+           from (select id, row_number() over (partition by developer_id order by at desc, id desc) as place
+                   from failed_requests where developer_id = any(?)) as placed
+           join failed_requests using (id)
+          where place > ${KEPT_FAILURES}
+            for update of failed_requests skip locked))`,
+      [[...new Set(column('developerId'))]],
+    );
+  });
+}
+
+/**
+ * Removes failures older than {@link KEPT_FAILURE_DAYS}, a bounded number at a time.
+ *
+ * @returns how many were removed
+ * @throws the database's error
+ */
+export function removeOldFailures(db: Knex): Promise<number> {
+  return removeRows(db, 'failed_requests', `at < now() - interval '${KEPT_FAILURE_DAYS} days'`);
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { listFailures, removeOldFailures, type NewFailure } from '../../src/usage/failed-requests.js';
+import { FailureLog } from '../../src/usage/failure-log.js';
+import { runCommand } from '../support/programs/command.js';
+import { signIn } from '../support/http/visitor.js';
+import { newPlan } from '../support/keys/new-key.js';
+import { testWorld } from '../support/world.js';
+
+const DAY_MS = 86_400_000;
+const ALL = { limit: 1_000, offset: 0 };
+
+describe('the failed requests of a developer', () => {
+  const world = testWorld();
+
+  async function newKey(developerId: number): Promise<{ keyId: number; prefix: string }> {
+    const { prefix } = await world.newKey({ developerId });
+    const [keyId = 0] = await world.db('api_keys').where({ prefix }).pluck<number[]>('id');
+    return { keyId, prefix };
+  }
+
+  function failureOf(keyId: number, requestId = 'some-id'): Omit<NewFailure, 'developerId' | 'at'> {
+    const request = { requestId, method: 'GET', path: '/api/v1/nope', operation: '', durationMs: 1.5 };
+    return { keyId, ...request, status: 404, code: 'not_found', detail: 'This path does not exist.' };
+  }
+
+  /** Fails once a second until a time. */
+  async function fail(developerId: number, keyId: number, times: number, until: number): Promise<void> {
+    const log = new FailureLog();
+    for (let back = times - 1; back >= 0; back -= 1) {
+      log.add(developerId, until - back * 1_000, () => failureOf(keyId, `${until}-${back}`));
+    }
+    await log.flush(world.db);
+  }
+
+  it('a failed request is kept with what its answer and its line of the log say, and no key', async () => {
+    const service = await world.startService();
+    const developerId = await world.newDeveloper();
+    const planId = await newPlan(world.db, 'failing', 2, 100);
+    const { key, prefix, label } = await world.newKey({ developerId, planId, label: 'laptop' });
+    const ask = async (path: string) => service.get(path, { headers: { 'x-api-key': key } });
+    const unknown = await ask(`/api/v1/titles/nope?since=5&api_key=${key}`);
+    await ask('/api/v1/me');
+    await service.get('/api/v1/me', { headers: { authorization: 'Bearer svc_wrong' } });
+    await service.stop();
+    const [failure, ...others] = await listFailures(world.db, { developerId, ...ALL });
+    assert.deepEqual(others, []);
+    const { detail, request_id: requestId } = JSON.parse(unknown.text) as { detail: string; request_id: string };
+    const { at, durationMs, ...rest } = failure ?? assert.fail();
+    assert.deepEqual(rest, {
+      requestId,
+      method: 'GET',
+      path: '/api/v1/titles/nope?since=5',
+      operation: 'getTitle',
+      status: 404,
+      code: 'title_not_found',
+      detail,
+      keyPrefix: prefix,
+      keyLabel: label,
+    });
+    const line = service.logged.find((each) => each.includes(requestId)) ?? assert.fail();
+    assert.equal((JSON.parse(line) as { duration_ms: number }).duration_ms, durationMs);
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < DAY_MS);
+  });
+
+  it('of ten thousand failures in a second, one is kept of each developer', async () => {
+    const [one, other] = [await world.newDeveloper(), await world.newDeveloper()];
+    const [{ keyId }, { keyId: otherKey }] = [await newKey(one), await newKey(other)];
+    const log = new FailureLog();
+    const now = Math.floor(Date.now() / 1_000) * 1_000;
+    for (let n = 0; n < 10_000; n += 1) log.add(one, now + n / 10, () => failureOf(keyId, `id-${n}`));
+    log.add(other, now + 500, () => failureOf(otherKey));
+    log.add(one, now + 1_000, () => failureOf(keyId, 'next'));
+    await log.flush(world.db);
+    const kept = await listFailures(world.db, { developerId: one, ...ALL });
+    assert.deepEqual(kept.map(({ requestId }) => requestId).sort(), ['id-0', 'next']);
+    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 1);
+  });
+
+  it('the latest 200 of 7 days are kept, whichever server wrote them, and others are removed', async () => {
+    const [developerId, other] = [await world.newDeveloper(), await world.newDeveloper()];
+    const [{ keyId, prefix }, { keyId: second, prefix: its }] = [await newKey(developerId), await newKey(developerId)];
+    const { keyId: otherKey } = await newKey(other);
+    const now = Date.now();
+    await fail(other, otherKey, 3, now - 1_000_000);
+    await Promise.all([fail(developerId, keyId, 150, now - 1_000), fail(developerId, second, 150, now - 500)]);
+    await fail(developerId, keyId, 1, now);
+    const rows = await world.db('failed_requests').where({ developer_id: developerId });
+    assert.equal(rows.length, 200);
+    const kept = await listFailures(world.db, { developerId, ...ALL });
+    assert.deepEqual([kept.length, kept[0]?.requestId], [200, `${now}-0`]);
+    assert.deepEqual(
+      kept.map(({ at }) => at),
+      kept
+        .map(({ at }) => at)
+        .toSorted()
+        .toReversed(),
+    );
+    const ofKey = await listFailures(world.db, { developerId, keyPrefix: prefix, ...ALL });
+    const ofOther = await listFailures(world.db, { developerId, keyPrefix: its, ...ALL });
+    assert.equal(ofKey.length + ofOther.length, 200);
+    assert.ok(ofKey.every(({ keyPrefix }) => keyPrefix === prefix) && ofOther.length > 90);
+    const found = await listFailures(world.db, { developerId, requestId: `${now - 500}-3`, ...ALL });
+    assert.deepEqual([found.length, found[0]?.keyPrefix], [1, its]);
+    assert.deepEqual(await listFailures(world.db, { developerId: other, requestId: `${now - 500}-3`, ...ALL }), []);
+    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 3);
+    for (const days of [6.9, 7.1, 30]) await fail(other, otherKey, 1, now - days * DAY_MS);
+    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
+    assert.equal(await removeOldFailures(world.db), 2);
+    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
+  });
+
+  it('failures that could not be written are written later, and those of a deleted key are left out', async () => {
+    const developerId = await world.newDeveloper();
+    const [{ keyId }, { keyId: gone }] = [await newKey(developerId), await newKey(developerId)];
+    const log = new FailureLog();
+    const now = Date.now();
+    log.add(developerId, now - 5_000, () => failureOf(keyId, 'first'));
+    await world.db.raw('alter table failed_requests rename to away');
+    try {
+      await assert.rejects(log.flush(world.db), { code: '42P01' });
+    } finally {
+      await world.db.raw('alter table away rename to failed_requests');
+    }
+    log.add(developerId, now - 3_000, () => failureOf(gone, 'gone'));
+    log.add(developerId, now, () => failureOf(keyId, 'second'));
+    await world.db('api_keys').where({ id: gone }).delete();
+    for (let flush = 0; flush < 2; flush += 1) await log.flush(world.db);
+    const kept = await listFailures(world.db, { developerId, ...ALL });
+    assert.deepEqual(
+      kept.map(({ requestId }) => requestId),
+      ['second', 'first'],
+    );
+  });
+
+  it('"requests" prints the failed requests of a developer, or the one with an id', async () => {
+    const developerId = await world.newDeveloper();
+    const { keyId, prefix } = await newKey(developerId);
+    await fail(developerId, keyId, 2, 1_000 * Math.floor(Date.now() / 1_000));
+    const run = (...args: string[]) => runCommand(['requests', ...args], { DATABASE_URL: world.url });
+    const { stdout } = await run('--developer', String(developerId));
+    assert.equal(stdout.trimEnd().split('\n').length, 3);
+    assert.match(stdout, new RegExp(`${prefix} +GET /api/v1/nope +404 +not_found +\\d+-0 +This path does not exist`));
+    const { requests } = JSON.parse((await run('--developer', String(developerId), '--json')).stdout) as {
+      requests: { request_id: string; duration_ms: number }[];
+    };
+    const [, first] = requests;
+    assert.equal(first?.duration_ms, 1.5);
+    const one = await run('--developer', String(developerId), '--request-id', first.request_id);
+    assert.ok(one.stdout.trimEnd().split('\n').length === 2 && one.stdout.includes(first.request_id));
+    assert.deepEqual([(await run('--developer', '999999')).code, (await run()).code], [1, 2]);
+  });
+
+  it('the settings list the failed requests of all keys or of one, and find one by its id, for their developer alone', async () => {
+    const service = await world.startService();
+    const developerId = await world.newDeveloper();
+    const [{ keyId, prefix }, { keyId: other, prefix: its }] = [await newKey(developerId), await newKey(developerId)];
+    const now = Date.now();
+    await fail(developerId, keyId, 60, now - 100_000);
+    await fail(developerId, other, 1, now);
+    const [visitor, stranger] = await Promise.all(
+      [developerId, await world.newDeveloper()].map((id) => signIn(service, id)),
+    );
+    const rowsOf = async (path: string, as = visitor): Promise<number> => {
+      const { status, text } = (await as?.get(path)) ?? assert.fail();
+      assert.equal(status, 200, path);
+      return text.split('<code>GET /api/v1/nope</code>').length - 1;
+    };
+    const path = '/settings/usage/failed';
+    assert.deepEqual([await rowsOf(path), await rowsOf(`${path}?page=2`)], [50, 11]);
+    assert.deepEqual([await rowsOf(`${path}?key=${its}`), await rowsOf(`${path}?key=${prefix}&page=2`)], [1, 10]);
+    assert.equal(await rowsOf(`${path}?request=+${now - 100_000}-7+`), 1);
+    assert.equal(await rowsOf(`${path}?request=${now - 100_000}-7`, stranger), 0);
+    assert.equal(await rowsOf(`${path}?key=${prefix}`, stranger), 0);
+  });
+});
