@@ -81,11 +81,11 @@ async function openShared(
   { log, database: { fence, connectDedicated }, health, clock, redisTimeoutMs }: AdmissionOptions,
 ): Promise<OpenedAdmission> {
   const cache = new CallerCache(clock);
-  const onRedisChange: RedisListener = (state, error) => {
+  const onRedisChange: RedisListener = (state, error, lostShards) => {
     // Another Redis may answer next, or this one with older data: an earlier epoch must not confirm anything.
     cache.reset();
     if (state === 'up') void createEpoch();
-    health.note('redis', state, error);
+    health.note('redis', state, error, lostShards);
   };
   const redis = new RedisLink(address, onRedisChange, {
     timeoutMs: redisTimeoutMs,

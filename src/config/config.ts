@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { getSystemErrorMap } from 'node:util';
-import { InvalidSetting } from './parsers.js';
+import { InvalidSetting, readClusterUrl } from './parsers.js';
 import { SETTINGS, type Config } from './settings.js';
 
 type AnySetting = (typeof SETTINGS)[keyof typeof SETTINGS];
@@ -11,6 +11,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
+
+const REDIS_PORT = 6_379;
 
 /** Added to the name of a secret setting: the name of the variable with the path of the file that has its text. */
 const FILE_SUFFIX = '_FILE';
@@ -41,6 +43,9 @@ export function readConfig(environment: Environment): Config {
   if (config.redisSentinels !== undefined && !isSet(SETTINGS.redisUrl)) {
     problems.push('REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster');
   }
+  if (config.redisSentinels !== undefined && readClusterUrl(config.redisUrl ?? '') !== undefined) {
+    problems.push('REDIS_SENTINELS cannot be combined with a Redis Cluster in REDIS_URL, which needs none');
+  }
   if (isSet(SETTINGS.notifyUrl) && !isSet(SETTINGS.notifySecret)) {
     problems.push('NOTIFY_URL requires NOTIFY_SECRET, which signs the notices');
   }
@@ -57,7 +62,22 @@ export function readConfig(environment: Environment): Config {
 /** @returns the address of Redis for its client; undefined without Redis */
 export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword }: Config) {
   if (redisUrl === undefined) return undefined;
-  return { url: redisUrl, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
+  const nodes = readClusterUrl(redisUrl)?.map((node) => new URL(node));
+  const cluster = nodes && { nodes: nodes.map(toHostAndPort), login: toLogin(nodes[0]) };
+  return { url: redisUrl, cluster, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
+}
+
+function toHostAndPort({ hostname, port }: URL) {
+  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || REDIS_PORT) };
+}
+
+/** @returns the user, password and use of TLS that a URL names, as options of ioredis */
+function toLogin({ username = '', password = '', protocol = '' }: Partial<URL> = {}) {
+  return {
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    ...(protocol === 'rediss:' && { tls: {} }),
+  };
 }
 
 /** @returns where to send notices, and the key of their signatures; undefined when they are off */

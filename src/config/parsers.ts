@@ -48,8 +48,22 @@ export function parseClientKey(text: string): string {
   throw new InvalidSetting('must be an API key');
 }
 
-/** @returns the URL, for ioredis to parse, with an encoded password */
+/** @returns the URL of a Redis; of a cluster, for {@link readClusterUrl} */
 export function parseRedisUrl(text: string): string {
+  const nodes = readClusterUrl(text);
+  if (nodes === undefined) return parseServerUrl(text);
+  for (const node of nodes) parseServerUrl(node);
+  return text;
+}
+
+/** @returns a URL for each node in `redis+cluster://user:password@host1,host2`; undefined for a URL of another form */
+export function readClusterUrl(text: string): readonly string[] | undefined {
+  const [, scheme, login = '', hosts] = /^(rediss?)\+cluster:\/\/([^@/]*@)?([^@/]*)\/?0?$/i.exec(text) ?? [];
+  return hosts?.split(',').map((host) => `${scheme}://${login}${host}`);
+}
+
+/** @returns the URL, for ioredis to parse, with an encoded password */
+function parseServerUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (
     url === undefined ||
@@ -60,7 +74,8 @@ export function parseRedisUrl(text: string): string {
     !isDecodable(url.username + url.password)
   ) {
     throw new InvalidSetting(
-      'must be a URL such as redis://:password@host:6379/0, with rediss for TLS, and without parameters; ' +
+      'must be a URL such as redis://:password@host:6379/0, or redis+cluster://:password@host1:6379,host2:6379 for a ' +
+        'Redis Cluster, with rediss for TLS, and without parameters; ' +
         'in a password, write / ? # % @ as %2F %3F %23 %25 %40',
     );
   }

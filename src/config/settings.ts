@@ -76,8 +76,8 @@ export const SETTINGS = {
   databasePoolSize: setting('DATABASE_POOL_SIZE', 10, parseWholeNumber(2, 1000),
     'maximum database connections of a server process'),
   redisUrl: secret('REDIS_URL', parseRedisUrl,
-    'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0; rediss for TLS; ' +
-    'no Redis Cluster'),
+    'Redis that all server processes share for limits and cached keys, redis://:password@host:port/0, or ' +
+    'redis+cluster://:password@host:port,host:port for a Redis Cluster; rediss for TLS'),
   redisSentinels: optional('REDIS_SENTINELS', parseSentinels,
     "Sentinels that name the master, host:26379,host:26379; the host in REDIS_URL is then the master's name"),
   redisSentinelPassword: secret('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),

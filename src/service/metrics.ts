@@ -78,7 +78,10 @@ function addState(
   });
 }
 
-function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failedKeys: { counts } }: OpenedParts): void {
+function addAdmission(
+  metrics: Metrics,
+  { admission: { limiter, cache, redis }, failedKeys: { counts } }: OpenedParts,
+): void {
   metrics.readCounter({
     name: 'catalog_rate_limit_decisions_total',
     help: 'Requests with a valid key, by whether their plan allowed them, and where they were counted.',
@@ -99,7 +102,17 @@ function addAdmission(metrics: Metrics, { admission: { limiter, cache }, failedK
     help: 'Failed keys answered with 429, after too many from the same address.',
     read: () => counts.overLimit,
   });
-  if (cache === undefined) return;
+  if (cache === undefined || redis === undefined) return;
+  metrics.readGauge({
+    name: 'catalog_redis_shard_up',
+    help: 'Whether a shard of Redis is reachable: 1 or 0. It is named by its first slot; without a cluster, it is 0.',
+    labels: ['first_slot'],
+    read: () =>
+      redis.shards.map(({ firstSlot, state }) => ({
+        labels: { first_slot: String(firstSlot) },
+        value: state === 'up' ? 1 : 0,
+      })),
+  });
   metrics.readCounter({
     name: 'catalog_caller_cache_lookups_total',
     help: 'Lookups of keys in the cache; stale is a record whose epoch could not be confirmed.',

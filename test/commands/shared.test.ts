@@ -138,7 +138,7 @@ describe('commands beside servers that share a Redis', () => {
   it('a node of a Redis Cluster is refused by servers and commands, and a change is saved', async () => {
     const node = await startRedis({ settings: { 'cluster-enabled': 'yes' } });
     try {
-      const reason = 'The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.';
+      const reason = 'The Redis named by REDIS_URL is a node of a Redis Cluster.';
       await assert.rejects(world.startService({ redisUrl: node.url }), { name: 'OperatorError', message: reason });
       const { prefix, developerId } = await world.newKey();
       const run = (...args: string[]): Promise<Outcome> =>
@@ -146,7 +146,7 @@ describe('commands beside servers that share a Redis', () => {
       assert.deepEqual(await run('developers', 'quotas', String(developerId)), {
         code: 1,
         stdout: '',
-        stderr: `catalog: ${reason} Use a Redis with one primary endpoint, or Sentinels.\n`,
+        stderr: `catalog: ${reason} Set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes.\n`,
       });
       const { code, stderr } = await run('keys', 'revoke', prefix);
       assert.equal(code, 0);

@@ -55,11 +55,14 @@ const CASES: {
       'redis://h': 'redis://h',
       'redis://[::1]:1': 'redis://[::1]:1',
       ' REDISS://:p@%2F@mymaster/1 ': 'rediss://:p%40%2F@mymaster/1',
+      'redis+cluster://h': 'redis+cluster://h',
+      'rediss+cluster://u:p%40%2F@h:1,[::1]:2/': 'rediss+cluster://u:p%40%2F@h:1,[::1]:2/',
     },
     [
       ...['h', 'h:6379', 'http://h', 'redis:/h', 'redis://', 'redis://a,b:1', 'redis://h:65536', 'redis://h/x'],
       ...['redis://h/1/2', 'redis://h?db=1', 'redis://h#a', 'redis://:%zz@h', 'redis://:a/hunter2@h'],
-      ...['redis+sentinel://h/m', 'hunter2'],
+      ...['redis+sentinel://h/m', 'hunter2', 'redis+cluster://', 'redis+cluster://h,', 'redis+cluster://h:x,h'],
+      ...['redis+cluster://h/1', 'redis+cluster://:%zz@h', 'redis+cluster://u:p@h1,u:p@h2', 'redis+cluster://h?a=1'],
     ],
   ],
   redisSentinels: [
@@ -220,6 +223,10 @@ const CONFLICTS: readonly (readonly [settings: Record<string, string>, line: str
   [
     { REDIS_SENTINELS: 'h' },
     'REDIS_SENTINELS requires REDIS_URL with the name of the master, such as redis://mymaster',
+  ],
+  [
+    { REDIS_SENTINELS: 'h', REDIS_URL: 'redis+cluster://:hunter2@h' },
+    'REDIS_SENTINELS cannot be combined with a Redis Cluster in REDIS_URL, which needs none',
   ],
   ...['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'PUBLIC_URL'].map(
     (name) => [{ ...COMPLETE, [name]: ' ' }, `${name} must be set: sign-in by OpenID Connect requires it`] as const,

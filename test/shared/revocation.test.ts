@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
+import calculateSlot from 'cluster-key-slot';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { EPOCH_KEY } from '../../src/admission/epoch.js';
 import type { EventKind } from '../../src/events/events.js';
@@ -18,6 +19,7 @@ import { FILLER, fillNotificationQueue, LEAST_QUEUE_PAGES } from '../support/pos
 import { holdCommits } from '../support/postgres/held-commits.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { runCommand } from '../support/programs/command.js';
+import { startRedisCluster, type TestRedisCluster } from '../support/redis/redis-cluster.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { addTitles } from '../support/titles.js';
@@ -48,6 +50,9 @@ interface Servers {
   readonly two: TestService;
   /** Reads a replica that lags. */
   readonly lagging: TestService;
+  /** Two with a Redis Cluster. */
+  readonly clustered: TestService;
+  readonly other: TestService;
 }
 
 /** What a change is made on. */
@@ -184,6 +189,7 @@ describe('revocation', () => {
   const world = testWorld({ ownServer: true, redis: true });
   const agent = new Agent({ keepAlive: true, maxSockets: PATHS.length });
   let replica: TestReplica;
+  let cluster: TestRedisCluster;
   let servers: Servers;
   let addresses = 0;
 
@@ -192,7 +198,8 @@ describe('revocation', () => {
     await world.postgres.restart();
     await addTitles(world.db, 1);
     await newPlan(world.db, PLAN, 1_000_000, 1_000_000);
-    replica = await startReplica(world.postgres);
+    [replica, cluster] = await Promise.all([startReplica(world.postgres), startRedisCluster()]);
+    world.defer(() => cluster.stop());
     const start = (own: Readonly<Record<string, string>> = {}): Promise<TestService> =>
       world.startService({
         trustedProxies: 1,
@@ -203,6 +210,8 @@ describe('revocation', () => {
       one: await start(),
       two: await start(),
       lagging: await start({ DATABASE_READ_URL: replica.url }),
+      clustered: await start(cluster.environment),
+      other: await start(cluster.environment),
     };
   });
 
@@ -218,7 +227,11 @@ describe('revocation', () => {
 
   async function stageOf(...names: readonly (keyof Servers)[]): Promise<Stage> {
     const asked = names.map((name) => servers[name]);
-    const environment = { ...world.environment, ...(asked[0] === servers.plain && { REDIS_URL: '' }) };
+    const environment = {
+      ...world.environment,
+      ...(asked[0] === servers.plain && { REDIS_URL: '' }),
+      ...(asked[0] === servers.clustered && cluster.environment),
+    };
     return {
       servers: asked,
       operator: await signInOperator(asked[0] ?? assert.fail()),
@@ -306,6 +319,16 @@ describe('revocation', () => {
       names: ['one', 'two', 'lagging'],
       announces: true,
       strike: () => fillNotificationQueue(world.db, world.url),
+    },
+    'two servers with a Redis Cluster of which every shard has failed over and a slot moves': {
+      names: ['clustered', 'other'],
+      async strike() {
+        for (const shard of cluster.shards) await cluster.failOver(shard);
+        const { replica: from } = await cluster.shardOf(EPOCH_KEY);
+        const { replica: to } = cluster.shards.find(({ replica }) => replica !== from) ?? assert.fail();
+        const moving = cluster.moveSlot(calculateSlot(EPOCH_KEY), from, to);
+        return () => moving;
+      },
     },
     'three servers that have just lost Redis, and after its return': {
       names: ['one', 'two', 'lagging'],

@@ -12,7 +12,7 @@ export interface Decision {
   readonly kind: 'charged' | 'refused';
   /** The state of each quota afterwards. */
   readonly quotas: readonly Quota[];
-  /** The epoch in Redis at that moment, empty for none; undefined where this process counted. */
+  /** The epoch in Redis at that moment and its session, empty for none; undefined where this process counted. */
   readonly epoch: string | undefined;
 }
 

@@ -69,6 +69,9 @@ interface ConditionalRequest {
   readonly epoch: string | undefined;
 }
 
+/** In place of an epoch from another session: another server, or this one with older data, must not confirm it. */
+const OTHER_SESSION = 'of another session';
+
 const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
 
 /**
@@ -107,19 +110,24 @@ export class RedisLimiter implements Limiter {
   }
 
   async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly ConditionalCharge[]> {
-    const keys = [EPOCH_KEY];
-    const values: (string | number)[] = [...WINDOWS_MS];
-    for (const { request, epoch } of requests) {
-      values.push(epoch ?? '');
-      for (const name of QUOTA_NAMES) {
-        keys.push(counterKey(name, request));
-        values.push(limitOf(request.plan, name));
+    return this.#redis.run(EPOCH_KEY, async (client, session) => {
+      const keys = [EPOCH_KEY];
+      const values: (string | number)[] = [...WINDOWS_MS];
+      for (const { request, epoch } of requests) {
+        values.push(epoch === undefined ? '' : ofSession(session, epoch));
+        for (const name of QUOTA_NAMES) {
+          keys.push(counterKey(name, request));
+          values.push(limitOf(request.plan, name));
+        }
       }
-    }
-    const [epoch, ...answers] = await this.#redis.run(EPOCH_KEY, (client) =>
-      (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values),
-    );
-    return requests.map(({ request }, i) => this.#toCharge(request.plan, answers[i] ?? [], epoch));
+      const [current, ...answers] = await (client as unknown as Scripted).catalogCharge(
+        keys.length,
+        ...keys,
+        ...values,
+      );
+      const epoch = current === '' ? '' : `${current} ${session}`;
+      return requests.map(({ request }, i) => this.#toCharge(request.plan, answers[i] ?? [], epoch));
+    });
   }
 
   #toCharge(plan: Plan, [outcome, ...counts]: Answer, epoch: string): ConditionalCharge {
@@ -131,6 +139,12 @@ export class RedisLimiter implements Limiter {
     );
     return { kind, quotas, epoch };
   }
+}
+
+/** @returns an epoch as Redis has it; one that Redis never has if it was read in another session */
+function ofSession(session: number, epoch: string): string {
+  const [value = '', of] = epoch.split(' ');
+  return Number(of) === session ? value : OTHER_SESSION;
 }
 
 /** A charge that Redis did not confirm in time. It may still carry it out. */

@@ -65,13 +65,14 @@ export function serveProbesAndDocuments(parts: ReadinessParts & DocumentParts): 
  * requests. Without another dependency it answers everything, at a cost. A balancer that removes servers without Redis
  * would remove all of them.
  */
-function reportReadiness({ components, lost, outages }: Health, isStopping: boolean) {
+function reportReadiness(health: Health, isStopping: boolean) {
+  const { components, lost } = health;
   return {
     isReady: !isStopping && !lost.includes('database'),
     // Codes are for programs, and never renamed.
     reasons: [
       ...(isStopping ? [SHUTTING_DOWN] : []),
-      ...lost.map((dependency) => ({ code: `${dependency}_lost`, detail: outages[dependency].consequence })),
+      ...lost.map((dependency) => ({ code: `${dependency}_lost`, detail: health.consequenceOf(dependency) })),
     ],
     checks: Object.fromEntries([...components].map(([dependency, { state }]) => [dependency, state])),
   };

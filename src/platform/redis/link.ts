@@ -82,6 +82,9 @@ const DISCONNECT_TIMEOUT_MS = 100;
 /** The waits between attempts to use a lost Redis. */
 const RETRY = { firstMs: 100, longestMs: 500 } as const;
 
+/** A link that idles notices every other master of a cluster after so many turns at most. */
+const TURNS_BETWEEN_READS = 4;
+
 const SLOTS = 16_384;
 
 /** What a node of a cluster replies about a key that it does not have, or will not have for long. */
@@ -113,8 +116,6 @@ const CLUSTER_OPTIONS = {
   enableReadyCheck: false,
   // ioredis would follow a failover silently, and a promoted replica may hold older data.
   maxRedirections: 0,
-  // A link that idles notices another master, too.
-  slotsRefreshInterval: 2_000,
   // Keeps host names, for which certificates are made.
   dnsLookup: (host, callback) => callback(null, host),
 } as const satisfies ClusterOptions;
@@ -173,9 +174,12 @@ export class RedisLink {
       cluster.on('node error', (error: unknown) => (this.#reason = error));
       cluster.on('error', () => undefined); // Each is a "node error" as well.
     }
+    let turn = 0;
     this.#retrying = recurring(async () => {
+      turn += 1;
       if (this.#cluster !== undefined) {
-        if (!this.isUp) await this.#readOwners();
+        // ioredis can do this too, but may not stop when the link is closed.
+        if (!this.isUp || turn % TURNS_BETWEEN_READS === 0) await this.#readOwners();
         // ioredis gives up when no Sentinel names a master, or when a failover is announced while it looks for one.
       } else if (this.client.status === 'end') this.client.connect().catch(() => undefined);
       await Promise.all(this.shards.map(({ server }) => server?.tend() ?? Promise.resolve()));
@@ -315,8 +319,8 @@ async function refuseCluster(client: Redis): Promise<void> {
   // Not every user may send it, and not every proxy knows it.
   const properties = await client.call('HELLO').catch(() => undefined);
   if (!String(properties).includes('mode,cluster')) return;
-  throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster, which is not supported.', {
-    advice: 'Use a Redis with one primary endpoint, or Sentinels.',
+  throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster.', {
+    advice: 'Set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes.',
   });
 }
 

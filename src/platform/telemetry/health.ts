@@ -14,6 +14,8 @@ export interface ComponentState {
    * on.
    */
   readonly since: number;
+  /** The parts that are lost, unless it is all of it, or nothing. */
+  readonly lostParts?: readonly number[];
 }
 
 /** What the loss of a dependency means. The sentences are public and name no address. */
@@ -22,6 +24,8 @@ export interface Outage {
   readonly name: string;
   /** For operators, in one sentence: the log, `/readyz` and the operator pages have it. */
   readonly consequence: string;
+  /** The same, where only parts of the component are lost. */
+  readonly partly?: (lostParts: readonly number[]) => string;
   /** For people who call the service. */
   readonly forCallers: string;
   /** What an operator can do. The service itself reconnects. */
@@ -57,12 +61,26 @@ export class Health {
     return [...this.#components].flatMap(([dependency, { state }]) => (state === 'lost' ? [dependency] : []));
   }
 
-  /** Notes whether a dependency can be used. @param error - why it cannot, only for the log */
-  note(dependency: Dependency, state: DependencyState, error?: unknown): void {
-    const before = this.#components.get(dependency)?.state;
-    if (before === undefined || before === state) return;
-    this.#components.set(dependency, { state, since: Date.now() });
-    if (state === 'lost') this.log.warn({ err: error }, `${dependency} lost. ${this.outages[dependency].consequence}`);
+  /** @returns what the loss of a dependency, or of parts of it, means at the moment */
+  consequenceOf(dependency: Dependency): string {
+    const { consequence, partly } = this.outages[dependency];
+    const lostParts = this.#components.get(dependency)?.lostParts ?? [];
+    return lostParts.length > 0 && partly ? partly(lostParts) : consequence;
+  }
+
+  /**
+   * Notes whether a dependency can be used.
+   *
+   * @param error - why it cannot, only for the log
+   * @param lostParts - if only parts of it are lost
+   */
+  note(dependency: Dependency, state: DependencyState, error?: unknown, lostParts: readonly number[] = []): void {
+    const before = this.#components.get(dependency);
+    if (before === undefined || (before.state === state && (before.lostParts ?? []).join() === lostParts.join()))
+      return;
+    const since = before.state === state ? before.since : Date.now();
+    this.#components.set(dependency, { state, since, lostParts });
+    if (state === 'lost') this.log.warn({ err: error }, `${dependency} lost. ${this.consequenceOf(dependency)}`);
     else this.log.info(`${dependency} back`);
   }
 }

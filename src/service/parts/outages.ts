@@ -22,6 +22,9 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
   redis: {
     name: 'Redis',
     consequence: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
+    partly: (slots) =>
+      `Part of Redis is down (shards from slot ${slots.join(', ')}); each process enforces limits of the developers ` +
+      'there on its own, and their keys are checked against the database.',
     forCallers: 'All calls work. Until the service has recovered, rate limits may count fewer requests than you send.',
     advice: 'Check that Redis answers and is neither full nor read-only.',
     guide: 'runbook#redis-is-down',

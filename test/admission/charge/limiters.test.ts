@@ -30,7 +30,7 @@ function requestOf(developerId: number, requestsPerMinute: number, requestsPerDa
 
 /** What was decided, and what is left of the minute and of the day: `charged 59 9999`. */
 function inShort(charge: ConditionalCharge): string {
-  if (charge.kind === 'unconfirmed') return `unconfirmed ${charge.epoch}`;
+  if (charge.kind === 'unconfirmed') return `unconfirmed ${charge.epoch?.replace(/ .*/, '')}`;
   return [charge.kind, ...charge.quotas.map(({ remaining }) => remaining)].join(' ');
 }
 
@@ -74,6 +74,8 @@ describe('limiters', () => {
   let direct: Redis;
   let link: RedisLink;
   let limiter: RedisLimiter;
+  /** Of the link when the tests begin. */
+  let session: number;
   const events: string[] = [];
 
   before(async () => {
@@ -84,6 +86,7 @@ describe('limiters', () => {
     await link.settled();
     limiter = new RedisLimiter(link);
     await direct.set(EPOCH_KEY, 'now');
+    session = await link.run(EPOCH_KEY, (_client, current) => Promise.resolve(current));
   });
 
   after(async () => {
@@ -163,7 +166,7 @@ describe('limiters', () => {
 
   /** Charges under an epoch; undefined for any. */
   const chargeUnder = async (epoch: string | undefined, request: QuotaRequest, by = limiter): Promise<string> =>
-    inShort(await (epoch === undefined ? by.charge(request) : by.chargeUnder(epoch, request)));
+    inShort(await (epoch === undefined ? by.charge(request) : by.chargeUnder(`${epoch} ${session}`, request)));
 
   /** Charges requests at once. @returns what became of each, and how many commands that took */
   async function chargeTogether(requests: readonly QuotaRequest[]): Promise<{ charges: string[]; commands: number }> {
@@ -203,7 +206,7 @@ describe('limiters', () => {
       await direct.set(EPOCH_KEY, 'a');
       assert.equal(await chargeUnder('a', request), 'charged 8 8');
       for (const other of ['b', 'aa']) assert.equal(await chargeUnder(other, request), 'unconfirmed a');
-      assert.equal((await limiter.charge(request)).epoch, 'a');
+      assert.equal((await limiter.charge(request)).epoch, `a ${session}`);
       assert.equal(await chargeUnder('a', request), 'charged 6 6');
     } finally {
       await direct.set(EPOCH_KEY, 'now');
@@ -312,6 +315,8 @@ describe('limiters', () => {
       await mend();
       await eventually('Redis is back', () => link.isUp);
       assert.deepEqual(events, ['lost', 'up']);
+      // What was read before may be of another Redis.
+      assert.equal(await chargeUnder('now', request), 'unconfirmed now');
       const { quotas } = await limiter.charge(request);
       // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
       assert.ok(Number(quotas[1]?.remaining) <= 98);

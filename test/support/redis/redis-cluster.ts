@@ -15,6 +15,8 @@ export interface TestShard {
 /** A Redis Cluster of three shards with a replica each, of its own for one suite. */
 export interface TestRedisCluster {
   readonly address: RedisAddress;
+  /** The same, as settings. */
+  readonly environment: Readonly<Record<string, string>>;
   readonly shards: readonly [TestShard, TestShard, TestShard];
   /** Sends one command to one node. */
   call(node: TestRedis, ...command: [string, ...string[]]): Promise<unknown>;
@@ -110,6 +112,7 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
       url: meetingPlace.url,
       cluster: { nodes: shards.map(({ master: { port } }) => ({ host: '127.0.0.1', port })), login: {} },
     },
+    environment: { REDIS_URL: `redis+cluster://${shards.map(({ master }) => `127.0.0.1:${master.port}`).join()}` },
     shards,
     call,
     async shardOf(key) {

@@ -27,6 +27,7 @@ export function componentReader(
   return async (isDatabaseUp) => {
     const components: Component[] = Array.from(health.components, ([dependency, reported]) => ({
       ...health.outages[dependency],
+      consequence: health.consequenceOf(dependency),
       current: dependency === 'database' && !isDatabaseUp ? lostSince(reported) : reported,
     }));
     const provider = await readProvider?.();

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { revokeKey } from '../../src/keys/revoke.js';
+import { ask, tally, type Answer } from '../support/deployments/ask.js';
+import { newPlan } from '../support/keys/new-key.js';
+import { eventually } from '../support/eventually.js';
+import { pastTriggers } from '../support/postgres/past-triggers.js';
+import { runCommand } from '../support/programs/command.js';
+import type { TestRedis } from '../support/redis/redis.js';
+import { startRedisCluster } from '../support/redis/redis-cluster.js';
+import { startRedisSentinel } from '../support/redis/redis-sentinel.js';
+import type { TestService } from '../support/service.js';
+import { testWorld } from '../support/world.js';
+
+/** Requests that are under way at any moment, and the pause of each sender, in milliseconds. */
+const SENDERS = 8;
+const PAUSE_MS = 40;
+
+interface Environment {
+  readonly settings: Readonly<Record<string, string>>;
+  /** What has the epoch. */
+  readonly master: TestRedis;
+  readonly replica: TestRedis;
+  /** Makes the replica the master once the master is dead; nothing if that happens by itself. */
+  readonly failOver: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+const ENVIRONMENTS: Readonly<Record<string, () => Promise<Environment>>> = {
+  async 'a Redis that fails over through a Sentinel'() {
+    const redis = await startRedisSentinel();
+    return { ...redis, settings: redis.environment, failOver: () => Promise.resolve() };
+  },
+  async 'a Redis Cluster of which a shard fails over'() {
+    const redis = await startRedisCluster();
+    const shard = await redis.shardOf(EPOCH_KEY);
+    return { ...shard, settings: redis.environment, failOver: () => redis.failOver(shard), stop: () => redis.stop() };
+  },
+};
+
+for (const [what, start] of Object.entries(ENVIRONMENTS)) {
+  describe(`two servers with ${what}`, () => {
+    const world = testWorld();
+    let redis: Environment;
+    let environment: Record<string, string>;
+    let servers: TestService[];
+
+    before(async () => {
+      redis = await start();
+      world.defer(() => redis.stop());
+      environment = { ...world.environment, ...redis.settings };
+      const startServer = (): Promise<TestService> =>
+        world.startService({ trustedProxies: 1, settings: redis.settings });
+      servers = await Promise.all([startServer(), startServer()]);
+    });
+
+    /** Asks all servers in turn, each time from another address, so that refusals are not limited. */
+    async function askAll(key: string, requests = 10): Promise<Record<number, number>> {
+      const answers = Array.from({ length: requests }, (_, i) =>
+        ask(servers[i % servers.length]?.url ?? '', key, `192.0.2.${i % 250}`),
+      );
+      return tally(await Promise.all<Answer>(answers));
+    }
+
+    /** Sends requests with a valid key all the while. @returns a function that ends them and tallies the answers */
+    function load(key: string): () => Promise<Record<number, number>> {
+      const answers: Answer[] = [];
+      let isOver = false;
+      const senders = Array.from({ length: SENDERS }, async (_, sender) => {
+        for (let i = sender; !isOver; i += 1) {
+          answers.push(await ask(servers[i % servers.length]?.url ?? '', key, `198.51.100.${i % 250}`));
+          await delay(PAUSE_MS);
+        }
+      });
+      return async () => {
+        isOver = true;
+        await Promise.all(senders);
+        return tally(answers);
+      };
+    }
+
+    it(`servers with ${what} keep serving, refuse every revoked key, and share limits again`, async () => {
+      const [valid, unreplicated, later] = [await world.newKey(), await world.newKey(), await world.newKey()];
+      // Twice: the first request of a server reads the epoch, and later ones are cached under it.
+      for (const { key } of [unreplicated, later, unreplicated, later])
+        assert.deepEqual(await askAll(key), { 200: 10 });
+      const endLoad = load(valid.key);
+
+      // The replica keeps the epoch under which the servers have cached the key, and no announcement reaches them.
+      const master = new Redis(redis.master.url);
+      await master.config('SET', 'requirepass', 'none of its replicas has it');
+      await master.client('KILL', 'TYPE', 'REPLICA');
+      await pastTriggers(world.db, 'api_keys', (transaction) => revokeKey(transaction, unreplicated.prefix));
+      // In one step, so that no server reads the new epoch before the master is killed.
+      await master.multi().client('PAUSE', 10_000).set(EPOCH_KEY, 'new').exec();
+      master.disconnect();
+      await redis.master.kill();
+      await redis.failOver();
+
+      // A server may lose Redis once more when the Sentinel announces the master that the server has just found.
+      await eventually('both servers have lost Redis and have it back', () =>
+        servers.every(({ changes }) => changes.filter((change) => change.startsWith('redis')).at(-1) === 'redis back'),
+      );
+      assert.deepEqual(await askAll(unreplicated.key), { 401: 10 });
+      const replica = new Redis(redis.replica.url);
+      assert.notEqual(await replica.get(EPOCH_KEY).finally(() => replica.disconnect()), 'new');
+
+      assert.equal((await runCommand(['keys', 'revoke', later.prefix], environment)).code, 0);
+      assert.deepEqual(await askAll(later.key), { 401: 10 });
+      assert.deepEqual(Object.keys(await endLoad()), ['200']);
+
+      const limited = await world.newKey({ planId: await newPlan(world.db, 'limited', 100, 100_000) });
+      assert.deepEqual(await askAll(limited.key, 120), { 200: 100, 429: 20 });
+      const quotas = await runCommand(['developers', 'quotas', String(limited.developerId), '--json'], environment);
+      const document = JSON.parse(quotas.stdout) as { quotas: { per: string; used: number }[] };
+      const used = document.quotas.find(({ per }) => per === 'minute')?.used;
+      assert.deepEqual([quotas.stderr, used], ['', 100]);
+    });
+  });
+}
