@@ -35,7 +35,7 @@ const LOCK_TIMEOUT_MS = 600_000;
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */
 const LOCK_CLASS = 0x6d697272;
 
-/** Encodings that hold any title as it is. */
+/** Encodings that can hold any title. */
 const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 
 /** Bounds the wait for work that may be silent because the network has lost the connection, and closes the session. */
@@ -122,6 +122,6 @@ function open(databaseUrl: string, applicationName: string): Promise<Connection>
   }).catch((error: unknown) => {
     if (!(error as Error).message.includes('client password must be a string')) throw error;
     const advice = 'Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.';
-    throw new OperatorError("The mirror's database asks for a password.", { advice, cause: error });
+    throw new OperatorError("The mirror's database requires a password.", { advice, cause: error });
   });
 }

@@ -95,7 +95,7 @@ export class MirrorStore {
   }
 
   /**
-   * Commits the entries of a page and what it says of the feed, unless nothing is new.
+   * Commits the entries of a page, with the feed and the position that it has, unless nothing is new.
    *
    * @param from - the position that the page was requested from, in seconds
    * @param feedId - the identity of the feed that the page is of

@@ -16,8 +16,8 @@ const NOTES = `Use it for a database that was restored from a backup, or for a s
 Mirrors may then have entries that no longer exist, which the feed cannot announce. After this command, every server
 answers earlier positions with 400 since_out_of_window, and each mirror needs a fresh copy of the catalogue.
 
-The new feed start is a minute after the database's clock or the last change's timestamp, whichever is later. If the
-lost database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest
+The new feed start is a minute after the later of two times: the database's clock and the last change's timestamp. If
+the lost database's clock was further ahead, use --after with the latest position that a mirror may have: the greatest
 "since" in the servers' logs.
 
 This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;

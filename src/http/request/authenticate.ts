@@ -90,7 +90,7 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
 
 function unknownApiKey(): Problem {
   return invalidApiKey(
-    'The API key is unknown, revoked or expired, or its developer is suspended. Check it, or get a new one.',
+    'This API key is unknown, revoked or expired, or the account is suspended. Check it, or get a new one.',
   );
 }
 

@@ -60,7 +60,7 @@ export interface LayoutProps extends PageDescription {
   readonly children: ComponentChildren;
 }
 
-/** What every page needs, whoever it is for. */
+/** What every page needs, for developers and for operators. */
 export interface PageFrame {
   readonly files: StaticFiles;
   /** The origin of the pages for people, such as `https://catalog.example.com`. Known once the server listens. */

@@ -185,7 +185,7 @@ interface WarningProps {
   /** Where the developer can act. */
   readonly address: string;
   readonly action: string;
-  /** The key that it is about, for those who read the links alone. */
+  /** The key that it is about, for people who read the links alone. */
   readonly about?: VNode;
   readonly children: ComponentChildren;
 }

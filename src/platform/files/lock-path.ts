@@ -10,7 +10,7 @@ export interface PathLock {
 }
 
 export interface PathLockOptions extends Pick<LockOptions, 'lockfilePath' | 'retries' | 'stale' | 'update'> {
-  /** What the operator is told when another process holds the lock, what to do then, and when it takes it later. */
+  /** The error when another process holds the lock, what to do then, and the error when one takes it later. */
   readonly messages: { readonly held: string; readonly advice?: string; readonly lost: string };
 }
 

@@ -105,7 +105,7 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
 }
 
 /**
- * Reads the names of our migrations, and of those that the database has.
+ * Reads the names of our migrations and of the migrations that the database has.
  *
  * @throws OperatorError when another program or an unreleased version made the schema: its first migration was another
  */

@@ -38,8 +38,8 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
       { title: 'Sign-in link created', tab: 'developers', trail: trailTo(developer) },
       <>
         <Notice tone="warning" role="status">
-          <strong>Send this link to the developer in private.</strong> It signs in whoever opens it first, once, within{' '}
-          {LINK_LIFETIME_MINUTES} minutes. It is not shown again.
+          <strong>Send this link to the developer in private.</strong> The first person to open it is signed in. It
+          works once, within {LINK_LIFETIME_MINUTES} minutes, and is not shown again.
         </Notice>
         <div data-secret>
           <CodeBlock label="Sign-in link" code={url} isSecret />

@@ -16,8 +16,8 @@ const PROVIDER_OUTAGE = {
 };
 
 /**
- * Makes a function that reads the state of every component that is configured. It never rejects. The service notices
- * the loss of the database only when a connection fails, so the caller says whether the database has answered it.
+ * Makes a function that reads the state of every component that is configured. It never rejects. The loss of the
+ * database is detected only when a connection fails, so the caller passes whether its own query has succeeded.
  */
 export function componentReader(
   { oidcIssuer }: Config,

@@ -82,7 +82,7 @@ export function Button({ href, tone, label }: ButtonProps): VNode {
   );
 }
 
-/** Contents by their names. Those that are undefined or false are left out. */
+/** Contents by their names. Undefined and false are left out. */
 export type Named = Readonly<Record<string, ComponentChildren>>;
 
 /** Numbers, large. */

@@ -3,7 +3,7 @@ import { readRows } from '../../parts/content/markdown.js';
 import type { Guide } from '../../parts/guides/guide-pages.js';
 import { tagsOf, type Contract } from './contract.js';
 
-/** The guide whose table says what to do about each error. */
+/** The guide with the table of errors and what to do about each. */
 const GUIDE_TO_ERRORS = 'calling-the-api';
 
 /** What the reference adds to chapters of the contract, as Markdown: only people need it. */

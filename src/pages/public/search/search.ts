@@ -93,7 +93,7 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   };
 }
 
-/** @returns a word as it is indexed: in lower case, without a plural's ending; undefined for one that says little */
+/** @returns the form of a word in the index: in lower case, without a plural's ending; undefined for a stop word */
 function termOf(word: string): string | undefined {
   const term = word.toLowerCase();
   if (STOP_WORDS.has(term)) return undefined;

@@ -15,7 +15,7 @@ const DAY_SECONDS = 86_400;
 
 const LINK = '/sign-in/link';
 
-/** Adds the pages of sign-in links, and signs in whoever sends the form. */
+/** Adds the pages of sign-in links. Their form signs in its sender. */
 export function addSignInLink(router: PageRouter, parts: SiteParts): void {
   addLinkPage(router, { path: LINK, opens: "your project's settings" });
 
