@@ -47,7 +47,7 @@ export class PositionRefused extends OperatorError {
 /** The service has another feed than the one that a position is of. */
 export class FeedReplaced extends PositionRefused {
   constructor(expected: string, found: string) {
-    super(`The service now has the feed ${found}, and the position is of the feed ${expected}.`);
+    super(`The position belongs to the feed ${expected}, but the service now has the feed ${found}.`);
   }
 }
 
@@ -229,7 +229,7 @@ function refusal(
   return new OperatorError(
     problem
       ? `The service refused the request (${shown}).`
-      : `The URL does not seem to be that of a Catalog Lookup Service (${shown}).`,
+      : `This does not look like the URL of a Catalog Lookup Service (${shown}).`,
   );
 }
 

@@ -168,7 +168,7 @@ function addDatabases(metrics: Metrics, { pools, fence }: Databases): void {
   });
   metrics.readGauge({
     name: 'catalog_replica_lag_seconds',
-    help: 'How old the last change is that the replica has replayed; 0 if it has replayed all that the primary has.',
+    help: 'Age of the last change that the replica has replayed; 0 if it is up to date.',
     read: async () =>
       (await pools.replica?.raw<{ rows: [{ lag: number }] }>(LAG).catch(() => undefined))?.rows[0].lag ?? [],
   });

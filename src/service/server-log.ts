@@ -111,7 +111,7 @@ export async function openServerLog(
       }
       isClosed = true;
       if (unread.signal.aborted) {
-        throw new OperatorError('The reader of the log on standard output has gone, so the server has stopped.');
+        throw new OperatorError('Nothing is reading the log on standard output any more; the server has stopped.');
       }
     },
   };

@@ -185,7 +185,7 @@ describe('a follower', () => {
         problem(400, 'since_out_of_window'),
         /^The position 1795218000 \(2026-11-20T23:40:00Z\) has left the window of the feed; changes since then are no longer available \(400 since_out_of_window: Some detail\)\.$/,
       ],
-      [{ status: 404, body: '<html>' }, /^The URL does not seem to be that of a Catalog Lookup Service \(404\)\.$/],
+      [{ status: 404, body: '<html>' }, /^This does not look like the URL of a Catalog Lookup Service \(404\)\.$/],
       [
         { status: 301, body: '', headers: { Location: 'https://other.example/\u009b' } },
         /^The service redirects to https:\/\/other\.example\/\uFFFD \(301\)\. Use the URL of the service itself\.$/,

@@ -103,7 +103,7 @@ describe('catalog follow', () => {
     assert.deepEqual([code, stdout, await saved()], [1, '', before]);
     assert.match(
       stderr,
-      /The service now has the feed \S{36}, and the position is of the feed \S{36}\. Get a fresh full copy of the catalogue/,
+      /The position belongs to the feed \S{36}, but the service now has the feed \S{36}\. Get a fresh full copy of the catalogue/,
     );
     // A state of an earlier version names no feed, and takes the first one that it finds.
     const { feed_id: _unknown, ...earlier } = before as { feed_id: string };

@@ -141,7 +141,7 @@ describe('the log of a server', () => {
     await server.request(1);
     const { code, stderr } = await server.ended;
     assert.equal(code, 1);
-    assert.equal(stderr, 'catalog: The reader of the log on standard output has gone, so the server has stopped.\n');
+    assert.equal(stderr, 'catalog: Nothing is reading the log on standard output any more; the server has stopped.\n');
   });
 
   it('a log is complete again once a full disk has room', async () => {

@@ -40,7 +40,7 @@ export class NdjsonReader implements RowReader {
       this.#isBeginning = false;
       if (text.trimStart().startsWith('[')) {
         throw new OperatorError('The file is a JSON array.', {
-          advice: "Write its elements on a line each, with jq -c '.[]' FILE",
+          advice: "Write one element per line, with jq -c '.[]' FILE",
         });
       }
     }

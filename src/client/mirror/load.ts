@@ -70,7 +70,9 @@ export async function requireFollowable(
     throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`);
   });
   if (copied !== undefined && feedId !== undefined && copied !== feedId) {
-    throw new CopyUnusable(`The newest copy is of the feed ${copied}, and the service now has the feed ${feedId}.`);
+    throw new CopyUnusable(
+      `The newest copy belongs to the feed ${copied}, but the service now has the feed ${feedId}.`,
+    );
   }
   return feedId;
 }

@@ -33,7 +33,7 @@ export async function createStaging({ session }: MirrorStore): Promise<void> {
 }
 
 /**
- * Loads the titles of a copy into the staging table of the session, and requires that they are what the manifest says.
+ * Loads the titles of a copy into the staging table of the session, and requires that they match the manifest.
  *
  * @throws CopyUnusable when they are not; as CopySource.downloadTitles() does; DatabaseUnavailable
  */
@@ -72,7 +72,7 @@ export async function stageCopy(
     );
     if (rowCount !== expected) {
       throw new CopyUnusable(
-        `The file ${name} of the published copy has ${rowCount ?? 0} rows, and the manifest says ${expected}.`,
+        `The file ${name} of the published copy has ${rowCount ?? 0} rows, but the manifest lists ${expected}.`,
       );
     }
     await session.query('drop table pg_temp.lines');
@@ -90,7 +90,7 @@ export async function stageCopy(
 }
 
 /**
- * Requires that the lines of a file are no more than the manifest says, and none longer than a title can be, before
+ * Requires that the lines of a file are no more than the manifest lists, and none longer than a title can be, before
  * they are stored.
  */
 async function* requireBounds(

@@ -32,7 +32,7 @@ export async function requireTables(session: Connection, name: string, isMirror:
     });
   }
   if (found?.titles) {
-    throw new OperatorError(`The schema ${name} has a table titles that is not a mirror's.`, {
+    throw new OperatorError(`The schema ${name} has a table named titles that belongs to no mirror.`, {
       advice: 'Choose another --schema.',
     });
   }

@@ -108,11 +108,13 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
   const state = await store.readState();
   if (state === undefined) throw new OperatorError('The mirror is empty: it has not finished loading its first copy.');
   if (state.baseUrl !== manifest.base_url) {
-    throw new OperatorError(`The mirror is of ${state.baseUrl}, and the copy of ${manifest.base_url}.`);
+    throw new OperatorError(
+      `The mirror follows ${state.baseUrl}, but this copy was published by ${manifest.base_url}.`,
+    );
   }
   if (state.feedId !== undefined && manifest.feed_id !== undefined && state.feedId !== manifest.feed_id) {
     throw new OperatorError(
-      `The mirror follows the feed ${state.feedId}, but this copy is of the feed ${manifest.feed_id}.`,
+      `The mirror follows the feed ${state.feedId}, but this copy belongs to the feed ${manifest.feed_id}.`,
       {
         advice: 'Compare again once "catalog mirror" has loaded a copy of the feed that the service has now.',
       },

@@ -25,18 +25,14 @@ export class MirrorStatus {
   #backlog = 0;
 
   constructor() {
-    this.#gauge('lag_seconds', 'Time since the mirror last had every entry of the feed.', () => this.#lagSeconds());
+    this.#gauge('lag_seconds', 'Time since the mirror was last up to date.', () => this.#lagSeconds());
     this.#gauge(
       'backlog_entries',
-      'Entries stored since the mirror last had all of them, which is the least that it was behind; 0 when it has all.',
+      'Entries stored since the mirror was last up to date, a lower bound on the backlog; 0 while it is up to date.',
       () => this.#backlog,
     );
     this.#gauge('position_seconds', "The mirror's position in the feed, in Unix time.", () => this.#position);
-    this.#gauge(
-      'last_success_timestamp_seconds',
-      'When the mirror last had every entry of the feed.',
-      () => this.#currentAt,
-    );
+    this.#gauge('last_success_timestamp_seconds', 'When the mirror was last up to date.', () => this.#currentAt);
     this.#gauge('verify_timestamp_seconds', 'When the mirror was last compared with a copy.', () =>
       this.#verified === undefined ? undefined : this.#verified.at / 1000,
     );

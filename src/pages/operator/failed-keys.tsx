@@ -16,9 +16,9 @@ export function addFailedKeys(router: PageRouter, { failedAddresses }: OperatorP
       { title: 'Failed keys', tab: 'failed-keys' },
       <>
         <p>
-          Addresses that sent keys to this server which are unknown, revoked or expired, or whose developer is
-          suspended, in this hour of the clock and in the one before. After 30 in a minute, the address gets 429 for the
-          rest, which are not counted here.
+          Addresses that sent this server unknown, revoked or expired keys, or keys of suspended developers, in the
+          current or previous clock hour. After 30 in a minute, an address gets 429 for the rest of the minute; these
+          requests are not counted here.
         </p>
         {addresses.length === 0 ? (
           <p class="empty">No failed keys</p>

@@ -206,8 +206,8 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
-        Revoking <KeyReference {...record} /> cannot be undone. After that, every request that uses it fails.{' '}
-        <LastUse record={record} />
+        Revoking <KeyReference {...record} /> cannot be undone. Requests with it will fail immediately.{' '}
+        <LastUse of="It" record={record} />
       </p>
       {replaced !== undefined && (
         <Notice tone="warning">
@@ -221,11 +221,17 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   );
 }
 
+interface LastUseProps {
+  /** What the sentence begins with. */
+  readonly of: string;
+  readonly record: KeyRecord;
+}
+
 /** When a key was used last, in a sentence. */
-export function LastUse({ record: { prefix, lastUsedAt } }: { readonly record: KeyRecord }): VNode {
+export function LastUse({ of, record: { lastUsedAt } }: LastUseProps): VNode {
   return (
     <>
-      <code>{prefix}</code>{' '}
+      {of}{' '}
       {lastUsedAt === null
         ? 'has never been used.'
         : ['was last used ', <RelativeTime at={lastUsedAt} />, ' (', <Time at={lastUsedAt} />, ').']}

@@ -66,8 +66,8 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
         </Notice>
       )}
       <p class="lead">
-        Found an API key of this service in a repository or a log? Paste it here to revoke it at once and for good. You
-        do not need an account.
+        Found one of our API keys in a repository or log? Paste it here to revoke it immediately and permanently. You do
+        not need an account.
       </p>
       <Form label="Revoke key" tone="danger">
         <Field

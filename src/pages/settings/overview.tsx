@@ -271,8 +271,8 @@ function usageWarnings({ refusedLately, refusedBefore }: RecentUsage): readonly 
   if (refusedLately < LEAST_REFUSALS || refusedLately < RISE * refusedBefore) return [];
   return [
     <Warning address="/settings/usage?range=24h" action="See when">
-      {formatCount(refusedLately)} requests were rate limited in the last 24 hours ({formatCount(refusedBefore)} in the
-      24 hours before).
+      {formatCount(refusedLately)} requests hit your rate limit in the last 24 hours (
+      {refusedBefore === 0 ? 'none' : formatCount(refusedBefore)} the day before).
     </Warning>,
   ];
 }

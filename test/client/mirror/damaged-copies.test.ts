@@ -63,7 +63,7 @@ const CASES: Readonly<Record<string, Case>> = {
   ],
   'another number of rows': [
     (manifest) => withFile(manifest, { rows: 301 }),
-    /has 300 rows, and the manifest says 301/,
+    /has 300 rows, but the manifest lists 301/,
   ],
   'more rows than it should have': [
     (manifest) => withFile(manifest, { rows: 299 }),

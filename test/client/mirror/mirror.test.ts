@@ -107,15 +107,18 @@ describe('catalog mirror', () => {
     assert.match(
       await fail(),
       new RegExp(
-        `The service now has the feed (${FEED}), and the position is of the feed ${FEED}\\. Loading the newest copy\\.\n` +
-          `[^]*The newest copy is of the feed ${FEED}, and the service now has the feed \\1\\. Ask the operator`,
+        `The position belongs to the feed ${FEED}, but the service now has the feed (${FEED})\\. Loading the newest copy\\.\n` +
+          `[^]*The newest copy belongs to the feed ${FEED}, but the service now has the feed \\1\\. Ask the operator`,
       ),
     );
     assert.equal((await mirror.db.withSchema('catalog_mirror').from('titles')).length, 3);
     await host.publish(service);
     const { code, stderr } = await world.run('verify');
     assert.equal(code, 1);
-    assert.match(stderr, new RegExp(`The mirror follows the feed ${FEED}, but this copy is of the feed ${FEED}\\.`));
+    assert.match(
+      stderr,
+      new RegExp(`The mirror follows the feed ${FEED}, but this copy belongs to the feed ${FEED}\\.`),
+    );
     assert.match(await succeed(), /Loaded the copy of .*: 2 inserted, 0 changed, 0 deleted\./);
     await world.requireEqual();
     assert.doesNotMatch(await succeed(), /Loading/);

@@ -118,14 +118,14 @@ describe('the overview of the settings', () => {
     const guide = async (from: TestService): Promise<string> =>
       (await from.get('/docs/guides/calling-the-api.md')).text.replace(/\s+/g, ' ');
     assert.match(await owed(service), /Required wherever you show data from the catalogue\. Ask the operator of this/);
-    assert.match(await guide(service), /shows the credit that the operator of this service asks for\./);
+    assert.match(await guide(service), /must show the credit that the operator of this service asks for\./);
     const credited = await startService({
       databaseUrl: service.databaseUrl,
       settings: { ATTRIBUTION: 'Data: <b>Example</b> & Co' },
     });
     try {
       assert.match(await owed(credited), /catalogue: “Data: &lt;b>Example&lt;\/b> &amp; Co”/);
-      assert.match(await guide(credited), /shows this credit: `Data: <b>Example<\/b> & Co`\./);
+      assert.match(await guide(credited), /must show this credit: `Data: <b>Example<\/b> & Co`\./);
     } finally {
       await credited.stop();
     }
@@ -157,7 +157,7 @@ describe('the overview of the settings', () => {
     assert.deepEqual((await overview()).warnings, []);
     await addUsage(prefix, 3, 0, 1);
     assert.deepEqual((await overview()).warnings, [
-      '12 requests were rate limited in the last 24 hours (6 in the 24 hours before). See when → /settings/usage?range=24h',
+      '12 requests hit your rate limit in the last 24 hours (6 the day before). See when → /settings/usage?range=24h',
     ]);
   });
 

@@ -64,7 +64,7 @@ export function passkeyStories(stage: Stage): void {
     const { db } = stage.service;
     await db('sessions').update({ signed_in_at: db.raw("now() - interval '16 minutes'") });
     await watched.open('/settings/keys/new');
-    await page.getByText('require a sign-in within the last 15 minutes').waitFor();
+    await page.getByText('sign in again: it has been more than 15 minutes').waitFor();
     await signIn();
     await page.waitForURL('**/settings/keys/new');
     await page.getByRole('button', { name: 'Create key' }).click();

@@ -142,7 +142,7 @@ function RollForm({ record, overlap }: RollFormProps): VNode {
         {newEnd === undefined
           ? 'Like the old key, the new key does not expire.'
           : ['The new key gets the full lifetime of the old one: it expires on ', <Time at={newEnd} />, '.']}{' '}
-        <LastUse record={record} />
+        <LastUse of="The old key" record={record} />
       </p>
       <Form action={`${keyPath(prefix)}/roll`} label="Roll key" cancel={keyPath(prefix)} isOnce>
         <fieldset class="field">

@@ -81,9 +81,7 @@ function Ways({ site, developer, passkeys }: WaysProps): VNode {
         </div>
       </details>
       {party !== undefined && (passkeys ?? 0) === 0 && (
-        <p class="muted">
-          Once you are signed in, you can add a passkey in the settings, and need no link from then on.
-        </p>
+        <p class="muted">Add a passkey once you’re signed in, and you won’t need a link again.</p>
       )}
     </>
   );
@@ -101,8 +99,8 @@ function SignedInAlready({ session }: { readonly session: Session }): VNode {
     </Notice>
   ) : (
     <Notice tone="info">
-      Sign in to {project} again. Creating and rolling keys, changing an expiry and adding passkeys require a sign-in
-      within the last {RECENT_MINUTES} minutes. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
+      To create or roll a key of {project}, change an expiry or add a passkey, sign in again: it has been more than{' '}
+      {RECENT_MINUTES} minutes. You can still <a href={SETTINGS}>view the settings and revoke keys</a>.
     </Notice>
   );
 }
