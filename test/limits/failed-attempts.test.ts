@@ -169,6 +169,11 @@ for (const store of ['in this process', 'in Redis'] as const) {
       for (let i = 0; i < 2; i += 1) assert.equal((await ask(key, newAddress(), limited)).status, 200);
       assert.deepEqual(await fail(1, newAddress(), limited), [401]);
       assert.match((await limited.get('/readyz')).text, /"redis":"up"/);
+      const own = new RedisLink({ url: world.redis.url.replace('//', '//limited:secret@') }, () => undefined);
+      world.defer(() => own.close());
+      await own.settled();
+      assert.deepEqual(await new FailedAttempts(own).check(newAddress()), { kind: 'within_limit' });
+      assert.ok(own.isUp);
     });
 
     it('failures are limited in each process while Redis is down', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { setEpoch } from '../../src/admission/epoch.js';
+import { EPOCH_KEY, setEpoch } from '../../src/admission/epoch.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
@@ -8,6 +8,7 @@ import { eventually } from '../support/eventually.js';
 import { assertReadiness, stateChanges } from '../support/http/readiness.js';
 import type { ServerProcess } from '../support/program.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
+import { startRedisCluster, type TestRedisCluster, type TestShard } from '../support/redis/redis-cluster.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 import { Load } from './load.js';
@@ -26,6 +27,10 @@ const ANSWERS = 40;
 /** Requests at once that show that a pool is whole: more than it has connections. */
 const WHOLE_POOL = 16;
 
+/** What `/readyz` says about a shard that is lost. */
+const PARTLY_DOWN =
+  'each process enforces limits of the developers there on its own, and their keys are checked against the database.';
+
 /** The role that the servers connect as: the limit on connections does not apply to a superuser. */
 const ROLE = 'outage_server';
 
@@ -38,6 +43,8 @@ interface Fault {
   readonly losers?: readonly number[];
   /** Whether it is over at once: then nobody may have reported the loss. */
   readonly isShort?: true;
+  /** Whether it happens to the servers with a cluster. */
+  readonly inCluster?: true;
 }
 
 describe('outages under load', () => {
@@ -47,8 +54,13 @@ describe('outages under load', () => {
   let toPostgres: TcpProxy;
   /** The third has no Redis. */
   let servers: [ServerProcess, ServerProcess, ServerProcess];
-  /** That of an operator's command. */
+  let cluster: TestRedisCluster;
+  /** The shard of the cluster that is lost. */
+  let shard: TestShard;
+  let clustered: [ServerProcess, ServerProcess];
+  /** Those of an operator's command: to Redis, and to the cluster. */
   let link: RedisLink;
+  let clusterLink: RedisLink;
   let admin: Redis;
   let renewing: NodeJS.Timeout | undefined;
 
@@ -67,12 +79,20 @@ describe('outages under load', () => {
       world.startServer({ ...settings, REDIS_URL: toRedis.url }),
       world.startServer({ ...settings, DATABASE_URL: toPostgres.url, REDIS_URL: '' }),
     ]);
+    cluster = await startRedisCluster();
+    world.defer(() => cluster.stop());
+    shard = await cluster.shardOf(EPOCH_KEY);
+    const inCluster = { ...settings, ...cluster.environment };
+    clustered = await Promise.all([world.startServer(inCluster), world.startServer(inCluster)]);
     admin = new Redis(world.redis.url);
     admin.on('error', () => undefined);
     world.defer(() => admin.disconnect());
-    link = new RedisLink(world.redis.address, () => undefined);
-    world.defer(() => link.close());
-    await link.settled();
+    [link, clusterLink] = [world.redis, cluster].map(({ address }) => new RedisLink(address, () => undefined)) as [
+      RedisLink,
+      RedisLink,
+    ];
+    world.defer(() => [link, clusterLink].forEach((it) => it.close()));
+    await Promise.all([link.settled(), clusterLink.settled()]);
     world.defer(() => {
       world.postgres.resume();
       world.redis.resume();
@@ -122,6 +142,13 @@ describe('outages under load', () => {
         clearInterval(renewing);
       },
     },
+    'a shard of a Redis Cluster is dead': {
+      of: 'Redis',
+      inCluster: true,
+      strike: () => shard.master.kill(),
+      mend: () => cluster.failOver(shard),
+      losers: [0, 1],
+    },
     'PostgreSQL is dead': {
       of: 'PostgreSQL',
       strike: () => world.postgres.kill(),
@@ -156,7 +183,9 @@ describe('outages under load', () => {
     const dependencies = dependenciesOf(server);
     const isLost = (name: string): boolean => lost !== undefined && (name === 'redis') === (lost === 'Redis');
     await eventually(`it is lost: ${lost ?? 'nothing'}`, async () => {
-      await assertReadiness(server.url, dependencies, dependencies.filter(isLost));
+      const redis = `Part of Redis is down (shards from slot ${shard.slots[0]}); ${PARTLY_DOWN}`;
+      const own = clustered.includes(server) ? { redis } : {};
+      await assertReadiness(server.url, dependencies, dependencies.filter(isLost), own);
       return true;
     });
   }
@@ -166,11 +195,11 @@ describe('outages under load', () => {
     await eventually('more is answered', () => load.answered + load.tally.wrong.length > before + ANSWERS);
   }
 
-  for (const [what, { of, strike, mend, losers = [], isShort }] of Object.entries(FAULTS)) {
+  for (const [what, { of, strike, mend, losers = [], isShort, inCluster }] of Object.entries(FAULTS)) {
     const promise =
       of === 'Redis' ? 'no request fails, and a key that is revoked meanwhile is refused' : 'requests get 503 at worst';
     it(`${promise} while ${what}, and servers recover by themselves`, async () => {
-      const asked = of === 'Redis' ? [servers[0], servers[1]] : [servers[0], servers[2]];
+      const asked = inCluster ? clustered : [servers[0], servers[of === 'Redis' ? 1 : 2]];
       const prepared = await prepareQuestions(world.db, servers[0].url);
       // Nothing can be revoked without PostgreSQL.
       const questions = prepared.all.filter(({ name }) => of === 'Redis' || name !== 'doomed');
@@ -188,7 +217,7 @@ describe('outages under load', () => {
           if (of === 'Redis') {
             // What a command does before it reports the revocation as done.
             await revokeKey(world.db, prepared.doomedPrefix);
-            await ifAvailable(setEpoch(link, new Fence(), 'renew'));
+            await ifAvailable(setEpoch(inCluster ? clusterLink : link, new Fence(), 'renew'));
             prepared.noteRevoked();
           }
           await answersMore(load);

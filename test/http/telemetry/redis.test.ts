@@ -125,6 +125,8 @@ describe('metrics with Redis and a replica', () => {
     const before = stateOf(await scrapeAll());
     await world.redis.kill();
     await eventually('the loss is seen', async () => (await scrapeAll()).series.get(up('redis')) === 0);
+    const shard = 'catalog_redis_shard_up{first_slot="0"}';
+    assert.equal((await scrapeAll()).series.get(shard), 0);
     await request('/me', 4);
     const during = stateOf(await scrapeAll());
     assert.equal(during[decided('process', 'served')], 4);
@@ -134,6 +136,7 @@ describe('metrics with Redis and a replica', () => {
 
     await world.redis.restart();
     await eventually('it is back', async () => (await scrapeAll()).series.get(up('redis')) === 1);
+    assert.equal((await scrapeAll()).series.get(shard), 1);
     await request('/me', 3);
     const after = await scrapeAll();
     assert.deepEqual(nonZero(after, 'catalog_rate_limit_decisions_total'), {

@@ -17,14 +17,20 @@ export function stateChanges({ output }: ServerProcess): string[] {
   return [...output.stdout.matchAll(/"msg":"(\w+ (?:lost|back))/g)].map(([, change = '']) => change);
 }
 
-/** Holds the whole answer of `/readyz` against what it should be where these of its dependencies are lost. */
+/**
+ * Holds the whole answer of `/readyz` against what it should be where these of its dependencies are lost.
+ *
+ * @param own - what is said about a dependency in place of the usual
+ */
 export async function assertReadiness(
   url: string,
   dependencies: readonly Dependency[],
   lost: readonly Dependency[],
+  own: Partial<typeof DETAILS> = {},
 ): Promise<void> {
   const reply = await send(url, '/readyz');
-  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: DETAILS[dependency] }));
+  const details = { ...DETAILS, ...own };
+  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: details[dependency] }));
   const checks = Object.fromEntries(
     dependencies.map((dependency) => [dependency, lost.includes(dependency) ? 'lost' : 'up']),
   );
