@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useContext } from 'preact/hooks';
-import { CodeBlock, Deployment } from '../parts/content/components.js';
-import { SampleTabs } from '../parts/content/samples.js';
+import { Deployment } from '../parts/content/components.js';
+import { SampleTabs, StoreKey } from '../parts/content/samples.js';
 import { keyPath } from '../parts/keys.js';
 
 /**
@@ -16,7 +16,7 @@ export function FirstCall({ keyPrefix }: { readonly keyPrefix: string | undefine
     <section>
       <h2 id="first-call">Make your first call</h2>
       <p>Run this in a shell, paste the key and press Enter. It stays out of your shell history.</p>
-      <CodeBlock label="Store the key in this shell" code="read -rs KEY && export KEY" />
+      <StoreKey name="store-key" />
       <SampleTabs name="first-call" baseUrl={baseUrl} target="/api/v1/stats" keyPrefix={keyPrefix} />
       {keyPrefix !== undefined && (
         <p class="notice tone-info" role="status" data-wait={`${keyPath(keyPrefix)}/first-request.txt`}>

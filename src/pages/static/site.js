@@ -246,6 +246,31 @@ function curlOf({ url, headers }, key) {
   return key === '' ? command : command.replaceAll(key, '$KEY').replaceAll(encodeURIComponent(key), '$KEY');
 }
 
+/** Makes the samples beside a form call what the form describes. No sample ever contains the key. */
+function keepSamples(form, key) {
+  const codes = all('[data-remember="language"] code', form.closest('.operation-code'));
+  let shown = new URL(form.dataset.url);
+  const show = () => {
+    const { url } = readRequest(form);
+    // Quotes and exclamation marks mean something in the samples' languages.
+    const next = new URL(url.replace(/['!]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`));
+    const text = next.pathname + next.search;
+    if (key.value !== '' && decodeURIComponent(text).includes(key.value.trim())) return;
+    for (const code of codes) {
+      const nodes = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+      while (nodes.nextNode()) {
+        const { currentNode: node } = nodes;
+        node.data = node.data.replaceAll(shown.href, shown.origin + text);
+      }
+    }
+    shown = new URL(shown.origin + text);
+  };
+  form.addEventListener('input', show);
+  form.addEventListener('reset', () => setTimeout(show));
+  // The browser may have kept what was typed.
+  show();
+}
+
 /** Makes a form call an operation. The key exists only in the fields of the page. */
 function enableTrying(form) {
   const key = form.querySelector('[data-key]');
@@ -258,6 +283,7 @@ function enableTrying(form) {
     key.value = key.value.replace(/^\s*(?:Authorization:\s*)?Bearer\s+/i, '');
     for (const other of all('[data-key]')) other.value = key.value;
   });
+  keepSamples(form, key);
   copy.hidden = !navigator.clipboard;
   copyBy(copy, () => {
     if (!all('[data-parameter]', form).every((input) => input.reportValidity())) return undefined;

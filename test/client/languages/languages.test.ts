@@ -183,7 +183,7 @@ async function runLoop(
   url: string,
   key: string,
 ): Promise<(string | undefined)[]> {
-  const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('mirroring'))?.[1];
+  const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('following-the-feed'))?.[1];
   const script = join(await temporaryFolder(), file);
   await writeFile(script, (loop ?? '').replace('http://127.0.0.1:8080', url));
   const lines = await run(test, program, [...args, script], { KEY: key });

@@ -22,6 +22,18 @@ export function readingStories(stage: Stage): void {
     assert.ok(Math.abs(((await last.boundingBox())?.y ?? NaN) - top) < 1, 'the chosen tab stays in its place');
   });
 
+  it('programs of a guide stand in tabs, which show the language that was chosen last', async () => {
+    const { page, open } = await stage.newProfile();
+    await open('/docs/guides/following-the-feed');
+    const tabs = page.locator('.prose [data-remember="language"]').first();
+    assert.deepEqual(await tabs.locator('> label').allInnerTexts(), ['JavaScript', 'Python', 'PHP', 'Go']);
+    await tabs.getByText('PHP', { exact: true }).first().click();
+    assert.ok((await tabs.locator('.tab-panel:visible').innerText()).includes('<?php'));
+    await page.goto('/docs');
+    const sample = page.locator('.operation-code [data-remember="language"] .tab-panel:visible').first();
+    assert.ok((await sample.innerText()).includes('<?php'));
+  });
+
   it('the theme that was chosen is shown on later pages too, and the font of the site is loaded', async () => {
     const { page, open } = await stage.newProfile();
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -51,13 +63,13 @@ export function readingStories(stage: Stage): void {
   });
 
   it('a link to a heading appears with the focus, leads to it and is copied', async () => {
-    const { page } = await stage.visit('/docs/guides/mirroring');
+    const { page } = await stage.visit('/docs/guides/following-the-feed');
     const link = page.getByRole('link', { name: 'Link to Start from a copy' });
     assert.equal(await link.evaluate((it) => getComputedStyle(it).opacity), '0');
     await link.focus();
     await eventually('it appears', () => link.evaluate((it) => getComputedStyle(it).opacity === '1'));
     await page.keyboard.press('Enter');
-    const address = `${stage.service.url}/docs/guides/mirroring#start-from-a-copy`;
+    const address = `${stage.service.url}/docs/guides/following-the-feed#start-from-a-copy`;
     await page.waitForURL(address);
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), address);
     await eventually('the note is seen', () =>

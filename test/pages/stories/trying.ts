@@ -53,6 +53,23 @@ export function tryingStories(stage: Stage): void {
     });
   }
 
+  it('the samples beside a form call what the form describes, in every language and without the key', async () => {
+    const column = page.locator('.operation-code', { has: page.locator(form) });
+    const texts = () => column.locator('[data-remember="language"] code').allTextContents();
+    const field = page.locator(`${form} [data-parameter="title_id"]`);
+    const [before] = [await texts()];
+    assert.ok(before.every((text) => text.includes('/api/v1/titles/blade-runner-1982')));
+    await field.fill(`o'hara "$x"!`);
+    const changed = await texts();
+    assert.equal(changed.length, before.length);
+    for (const text of changed) assert.ok(text.includes('/api/v1/titles/o%27hara%20%22%24x%22%21'), text);
+    await page.locator(`${form} [data-key]`).fill(stage.service.key);
+    await field.fill(stage.service.key);
+    for (const text of await texts()) assert.ok(!text.includes(stage.service.key));
+    await page.locator(form).evaluate((it: HTMLFormElement) => it.reset());
+    await eventually('the samples are as before', async () => (await texts()).join() === before.join());
+  });
+
   it('a call from the reference is sent only with a key', async () => {
     await page.locator(`${form} button[type=submit]`).click();
     assert.equal(await page.locator(`${form} [data-key]:invalid`).count(), 1);

@@ -1,8 +1,10 @@
 import MarkdownIt, { type Token } from 'markdown-it';
+import type { VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import { isLanguage } from './highlight.js';
 import { CodeBlock } from './components.js';
 import { HeadingLink } from './heading.js';
+import { Tabs } from './tabs.js';
 
 /** How a text is rendered. */
 interface MarkdownOptions {
@@ -37,7 +39,24 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   json: 'JSON',
   haproxy: 'HAProxy',
   text: 'Output',
+  python: 'Python',
+  php: 'PHP',
+  go: 'Go',
+  java: 'Java',
+  http: 'HTTP',
+  yaml: 'YAML',
+  ini: 'INI',
+  nginx: 'nginx',
+  fish: 'fish',
+  powershell: 'PowerShell',
+  dotenv: '.env',
 };
+
+/** Languages of which one is enough: blocks of them, one after another, become tabs. The page remembers which. */
+const ALTERNATIVES = {
+  language: ['js', 'python', 'php', 'go', 'java'],
+  shell: ['sh', 'fish', 'powershell', 'dotenv'],
+} as const;
 
 const markdown = new MarkdownIt({ html: false });
 
@@ -96,10 +115,16 @@ Object.assign(markdown.renderer.rules, {
     return target === undefined ? code : `<a href="${escapeHtml(target)}">${code}</a>`;
   },
   fence(tokens: Token[], index: number) {
-    const { info = '', content = '' } = tokens[index] ?? {};
-    const name = info.trim();
-    const language = isLanguage(name) ? name : undefined;
-    return render(<CodeBlock label={LANGUAGES[name] ?? 'Text'} code={content.trimEnd()} language={language} />);
+    const [kind, names] = Object.entries(ALTERNATIVES).find(([, each]) => isOneOf(each, tokens[index])) ?? [];
+    if (kind === undefined || names === undefined) return render(<Fence token={tokens[index]} />);
+    const isNext = (token: Token | undefined): boolean => isOneOf(names, token);
+    // The first of a run renders all of it.
+    if (isNext(tokens[index - 1])) return '';
+    const end = tokens.findIndex((token, at) => at > index && !isNext(token));
+    const run = tokens.slice(index, end < 0 ? undefined : end);
+    if (run.length === 1) return render(<Fence token={run[0]} />);
+    const tabs = run.map((token) => ({ label: labelOf(token), content: <Fence token={token} /> }));
+    return render(<Tabs name={`code-${index}`} legend={`Choose the ${kind}`} remember={kind} tabs={tabs} />);
   },
   heading_open: (...[tokens, index, options]: Parameters<typeof markdown.renderer.renderToken>) =>
     `<div class="heading">${markdown.renderer.renderToken(tokens, index, options)}`,
@@ -113,6 +138,21 @@ Object.assign(markdown.renderer.rules, {
   },
   table_close: () => '</table></div>',
 });
+
+function isOneOf(names: readonly string[], token: Token | undefined): boolean {
+  return token?.type === 'fence' && names.includes(token.info.trim());
+}
+
+function labelOf({ info }: Token): string {
+  return LANGUAGES[info.trim()] ?? 'Text';
+}
+
+function Fence({ token }: { readonly token: Token | undefined }): VNode | null {
+  if (token === undefined) return null;
+  const name = token.info.trim();
+  const language = isLanguage(name) ? name : undefined;
+  return <CodeBlock label={labelOf(token)} code={token.content.trimEnd()} language={language} />;
+}
 
 /**
  * Renders CommonMark with tables.

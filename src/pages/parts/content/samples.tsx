@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { cached } from '../web/cached.js';
 import { CodeBlock } from './components.js';
 import { highlight, type Language } from './highlight.js';
+import { Tabs } from './tabs.js';
 
 /** A call of the API as a whole program, to copy and run. `KEY` in the environment holds the key. */
 interface Program {
@@ -156,40 +157,56 @@ interface SampleTabsProps {
 }
 
 /**
- * A call of the API in each language, of which radio buttons show one at a time without a script. The script shows the
- * language that was chosen last.
+ * A call of the API in each language. The script shows the language that was chosen last, and what the form beside it
+ * has been filled in with.
  *
  * @example <SampleTabs name="first-call" baseUrl={site.publicUrl()} target="/api/v1/stats" />
  */
 export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps): VNode {
   return (
     <>
-      <fieldset class="tabs" data-remember="language">
-        <legend class="visually-hidden">Language</legend>
-        {programsOf(baseUrl + target).map(({ label, language, caption, code }, index) => (
-          <>
-            <input
-              class="visually-hidden"
-              type="radio"
-              name={name}
-              value={label}
-              id={`${name}-${index}`}
-              checked={index === 0}
-              autocomplete="off"
-            />
-            <label for={`${name}-${index}`}>{label}</label>
-            <div class="tab-panel">
-              <CodeBlock label={caption} code={code} language={language} />
-            </div>
-          </>
-        ))}
-      </fieldset>
+      <Tabs
+        name={name}
+        legend="Language"
+        remember="language"
+        tabs={programsOf(baseUrl + target).map(({ label, language, caption, code }) => ({
+          label,
+          content: <CodeBlock label={caption} code={code} language={language} />,
+        }))}
+      />
       {keyPrefix !== undefined && (
         <p>
           <code>KEY</code> holds your key <code>{keyPrefix}_…</code>
         </p>
       )}
     </>
+  );
+}
+
+/** How to put a key into the environment of a shell, or into a file, without its histories. */
+const KEY_STORES = [
+  { label: 'bash, zsh', caption: 'Store the key in this shell', code: 'read -rs KEY && export KEY' },
+  { label: 'fish', caption: 'Store the key in this shell', code: 'read -sgx KEY' },
+  {
+    label: 'PowerShell',
+    caption: 'Store the key in this shell, PowerShell 7.1 or later',
+    code: '$env:KEY = Read-Host -MaskInput',
+  },
+  { label: '.env', caption: 'A file that your version control ignores', code: 'KEY=' },
+] as const;
+
+/** The command that stores a key, for each shell. Paste the key after it; it stays out of the shell's history. */
+export function StoreKey({ name }: { readonly name: string }): VNode {
+  return (
+    <Tabs
+      name={name}
+      legend="Shell"
+      remember="shell"
+      tabs={KEY_STORES.map(({ label, caption, code }) => ({
+        label,
+        content: <CodeBlock label={caption} code={code} />,
+      }))}
+    />
   );
 }
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { VNode } from 'preact';
 import type { PageDescription, PageFrame, PageRouter } from '../context.js';
 import { errorId } from '../content/heading.js';
+import { OPENABLE_PATH } from '../web/addresses.js';
 import { renderMarkdown } from '../content/markdown.js';
 import { publicPage } from '../frame/page.js';
 import { WithSidebar } from '../frame/with-sidebar.js';
@@ -101,7 +102,7 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
   const { guides, path, navigation, search, markdownPath, textOf, docs } = shelf;
   const { html, headings } = renderMarkdown(textOf?.(guide) ?? guide.text, {
     resolve: (address) => addressOnPage(address, shelf),
-    linkCode: (code) => linkErrorCode(code, docs()),
+    linkCode: (code) => linkCode(code, docs()),
   });
   const sections = headings.filter(({ level }) => level === 2);
   const groups = [
@@ -135,7 +136,10 @@ export function addressOnPage(address: string, { path, docs }: GuideShelf): stri
   return `${elsewhere === undefined ? path : `${docs()}/guides`}/${name}${part}`;
 }
 
-function linkErrorCode(code: string, docs: string | undefined): string | undefined {
+/** @returns the address of what inline code names: an error code, or a path that a browser can open */
+function linkCode(code: string, docs: string | undefined): string | undefined {
+  if (docs === undefined) return undefined;
+  if (OPENABLE_PATH.test(code)) return docs.replace(/\/docs$/, code);
   const id = errorId(code);
-  return id === undefined || docs === undefined ? undefined : `${docs}#${id}`;
+  return id === undefined ? undefined : `${docs}#${id}`;
 }

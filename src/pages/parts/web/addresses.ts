@@ -118,3 +118,6 @@ function settingsAddress(address: string): string {
   const [path = '', query = ''] = address.split('?');
   return SETTINGS_PATH.test(path) ? pageAddress(path, new URLSearchParams(query)) : SETTINGS;
 }
+
+/** The paths of pages and documents that texts name and that anybody can open in a browser. */
+export const OPENABLE_PATH = /^\/(docs|settings|status|revoke-leaked-key|openapi(-leaked-keys)?\.(yaml|json))$/;

@@ -18,15 +18,16 @@ export const GUIDES_PATH = '/docs/guides';
 export const GUIDES = {
   'calling-the-api': 'Keys, limits, caching and errors, for developers whose back ends call the service.',
   'generate-an-sdk': 'Turn the contract into a typed client, in TypeScript and other languages.',
-  mirroring: 'Keep a copy of the catalogue that never misses a change.',
+  mirroring: 'Keep a copy of the catalogue in PostgreSQL that never misses a change.',
+  'following-the-feed': 'Follow the changes with a loop of your own, in four languages, or into a file.',
   'contract-tests': 'Check a deployment against its contract with Dredd or Schemathesis.',
   'developer-settings': 'Sign in, manage your keys, and read your usage and events.',
   'leaked-keys': 'Recognise and revoke a key that was found, by hand or from a secret scanner.',
   changes: 'What each version changes for callers, mirrors and operators, and what never changes.',
 };
 
-/** The address of the service in the commands of the guides. */
-const EXAMPLE_ORIGIN = 'http://127.0.0.1:8080';
+/** The addresses of the service in the guides: one to try their programs with, and one that tells where it is. */
+const EXAMPLE_ORIGINS = ['http://127.0.0.1:8080', 'https://catalog.example.com'] as const;
 
 const MARKDOWN = 'text/markdown; charset=utf-8';
 
@@ -65,7 +66,7 @@ const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+ask
 /** @returns the text of a guide with this service's address in its commands, its operator's contact, and its credit */
 function asDeployed(text: string, { attribution, operatorContact, publicUrl }: PublicOptions): string {
   const credited = attribution === undefined ? text : text.replace(CREDIT, () => `this credit: \`${attribution}\``);
-  const shown = credited.replaceAll(EXAMPLE_ORIGIN, publicUrl());
+  const shown = EXAMPLE_ORIGINS.reduce((changed, origin) => changed.replaceAll(origin, publicUrl()), credited);
   if (operatorContact === undefined) return shown;
   return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, (words) => `[${words}](${operatorContact})`);
 }

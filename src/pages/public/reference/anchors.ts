@@ -1,4 +1,5 @@
 import { errorId } from '../../parts/content/heading.js';
+import { OPENABLE_PATH } from '../../parts/web/addresses.js';
 import type { Contract } from './contract.js';
 
 // The ids of the sections of the reference. The id of an operation is its operationId.
@@ -14,6 +15,7 @@ export const securityId = (name: string): string => `security-${name}`;
 export function codeLinks({ components, paths }: Contract): (code: string) => string | undefined {
   const ids = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).map((it) => it.operationId)));
   return (code) => {
+    if (OPENABLE_PATH.test(code)) return code;
     const id = errorId(code) ?? (ids.has(code) ? code : code in components.schemas ? schemaId(code) : undefined);
     return id === undefined ? undefined : `#${id}`;
   };

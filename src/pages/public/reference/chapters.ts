@@ -10,7 +10,7 @@ const GUIDE_TO_ERRORS = 'calling-the-api';
 const ADDITIONS: Readonly<Record<string, (guides: readonly Guide[]) => string>> = {
   Errors: errorTable,
   'Following the changes': () =>
-    'The guide [Mirroring the catalogue](/docs/guides/mirroring) has the whole loop in four languages.',
+    '[Mirroring the catalogue](/docs/guides/mirroring) needs one command; [Following the feed](/docs/guides/following-the-feed) has the loop in four languages.',
   Versions: () => 'The guide [Changes](/docs/guides/changes) lists the versions of the contract.',
 };
 
@@ -29,7 +29,7 @@ export function chaptersOf(contract: Contract, guides: readonly Guide[]): string
 function errorTable(guides: readonly Guide[]): string {
   const advice = readErrorAdvice(guides);
   const rows = Object.entries(ERROR_CODES).map(
-    ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} | ${advice.get(code) ?? ''} |`,
+    ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title}. ${advice.get(code) ?? ''} |`,
   );
-  return ['| Code | Status | Title | What to do |', '|---|---|---|---|', ...rows].join('\n');
+  return ['| Code | Status | Meaning, and what to do |', '|---|---|---|', ...rows].join('\n');
 }

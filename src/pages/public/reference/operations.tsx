@@ -3,6 +3,7 @@ import { render } from 'preact-render-to-string';
 import { Heading } from '../../parts/content/heading.js';
 import { renderParts } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';
+import { Tabs } from '../../parts/content/tabs.js';
 import { inWords, parameterId, responseId } from './anchors.js';
 import { operationsOf, resolve, tagsOf, type Parameter, type PlacedOperation } from './contract.js';
 import { Fold } from './fold.js';
@@ -38,6 +39,8 @@ function Operation({ context, operation }: OperationProps): VNode {
   const { operationId, summary, description, method, path, responses } = operation;
   const parameters = (operation.parameters ?? []).map((each) => resolve(context.contract, each).part);
   const success = responses['200'] && resolve(context.contract, responses['200']).part;
+  const target = sampleTarget(operation, parameters);
+  const headers = parameters.filter((part) => part.in === 'header');
   const [[mediaType, media] = []] = Object.entries(success?.content ?? {});
   return (
     <section class="operation" aria-labelledby={operationId}>
@@ -49,26 +52,17 @@ function Operation({ context, operation }: OperationProps): VNode {
         <Text context={context} text={description} />
       </div>
       <div class="operation-code">
-        <SampleTabs
-          name={`sample-${operationId}`}
-          baseUrl={context.baseUrl}
-          target={sampleTarget(operation, parameters)}
-        />
-        <TryIt operation={operation} parameters={parameters} />
+        <SampleTabs name={`sample-${operationId}`} baseUrl={context.baseUrl} target={target} />
+        <TryIt operation={operation} parameters={parameters} url={context.baseUrl + target} />
+        <Heading level={4} id={`${operationId}-examples`} text="Example responses" />
+        <ExampleTabs context={context} operation={operation} />
       </div>
       <div class="operation-text">
-        {parameters.length > 0 && (
-          <>
-            <Heading level={4} id={`${operationId}-parameters`} text="Parameters" />
-            <ul class="fields">
-              {parameters.map((part) => (
-                <li key={part.name} id={parameterId(operationId, part.name)}>
-                  <HeaderField context={context} name={part.name} header={part} place={part.in} />
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
+        {parameters.length > 0 && <Heading level={4} id={`${operationId}-parameters`} text="Parameters" />}
+        <Parameters {...{ context, operationId }} parameters={parameters.filter((part) => part.in !== 'header')} />
+        <Fold summary={`Request headers, optional (${headers.length})`}>
+          <Parameters {...{ context, operationId }} parameters={headers} />
+        </Fold>
         {success && media && (
           <>
             <Heading level={4} id={`${operationId}-200`} text="200 Response">
@@ -85,14 +79,36 @@ function Operation({ context, operation }: OperationProps): VNode {
         <Heading level={4} id={`${operationId}-others`} text="Other responses" />
         <OtherResponses context={context} operation={operation} />
       </div>
-      {media && (
-        <div class="operation-examples">
-          <Heading level={4} id={`${operationId}-examples`} text="Example responses" />
-          <Examples context={context} media={media} />
-        </div>
-      )}
     </section>
   );
+}
+
+interface ParametersProps {
+  readonly context: ReferenceContext;
+  readonly operationId: string;
+  readonly parameters: readonly Parameter[];
+}
+
+function Parameters({ context, operationId, parameters }: ParametersProps): VNode | null {
+  if (parameters.length === 0) return null;
+  return (
+    <ul class="fields">
+      {parameters.map((part) => (
+        <li key={part.name} id={parameterId(operationId, part.name)}>
+          <HeaderField context={context} name={part.name} header={part} place={part.in} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The examples of each response that has a body, by status. */
+function ExampleTabs({ context, operation: { operationId, responses } }: OperationProps): VNode {
+  const tabs = Object.entries(responses).flatMap(([status, response]) => {
+    const [media] = Object.values(resolve(context.contract, response).part.content ?? {});
+    return media === undefined ? [] : [{ label: status, content: <Examples context={context} media={media} /> }];
+  });
+  return <Tabs name={`examples-${operationId}`} legend="Status" tabs={tabs} />;
 }
 
 /** The operation's own responses, and links to the shared ones, folded. */

@@ -122,17 +122,17 @@ function Security({ context }: { readonly context: ReferenceContext }): VNode {
       <ul class="fields">
         {Object.entries(context.contract.components.securitySchemes).map(([name, { description, ...facts }]) => (
           <li key={name} id={securityId(name)}>
-            <p>
+            <div class="field-head">
               <code>{name}</code>
-            </p>
+              <ul class="bounds">
+                {Object.entries(facts).map(([fact, value]) => (
+                  <li key={fact}>
+                    {fact} <code>{value}</code>
+                  </li>
+                ))}
+              </ul>
+            </div>
             <Text context={context} text={description} />
-            <ul class="bounds">
-              {Object.entries(facts).map(([fact, value]) => (
-                <li key={fact}>
-                  {fact} <code>{value}</code>
-                </li>
-              ))}
-            </ul>
           </li>
         ))}
       </ul>

@@ -103,13 +103,18 @@ export function Headers({ context }: { readonly context: ReferenceContext }): VN
   return (
     <section aria-labelledby="headers">
       <Heading level={2} id="headers" text="Response headers" />
-      <ul class="fields">
-        {Object.entries(context.contract.components.headers).map(([shared, header]) => (
-          <li key={shared} id={headerId(shared)}>
-            <HeaderField context={context} name={names.get(shared) ?? shared} header={header} />
-          </li>
-        ))}
-      </ul>
+      {Object.entries(context.contract.components.headers).map(([shared, header]) => {
+        const name = names.get(shared) ?? shared;
+        return (
+          <Fold key={shared} id={headerId(shared)} text={name} summary={<h3>{name}</h3>}>
+            <ul class="fields">
+              <li>
+                <HeaderField context={context} name={name} header={header} />
+              </li>
+            </ul>
+          </Fold>
+        );
+      })}
     </section>
   );
 }
@@ -127,16 +132,16 @@ export function HeaderField({ context, name, header, place }: HeaderFieldProps):
   const { part } = resolve(context.contract, header.schema);
   return (
     <>
-      <p>
+      <div class="field-head">
         <code>{name}</code>
         <span>
           <TypeName context={context} schema={header.schema} />
           {place !== undefined && ` in ${place}`}
         </span>
         {header.required !== true && <span class="aside">optional</span>}
-      </p>
+        <Bounds schema={'$ref' in header.schema ? {} : part} example={header.example} />
+      </div>
       <Text context={context} text={header.description} />
-      <Bounds schema={'$ref' in header.schema ? {} : part} example={header.example} />
     </>
   );
 }

@@ -83,16 +83,16 @@ function Field({ context, schema, name, isRequired, expands, id }: FieldProps): 
   const items = part.items && resolve(context.contract, part.items).part;
   return (
     <li id={id}>
-      <p>
+      <div class="field-head">
         <code>{name}</code>
         <span>
           <TypeName context={context} schema={schema} />
         </span>
         {!isRequired && <span class="aside">optional</span>}
-      </p>
+        {(schemaName === undefined || expands) && <Bounds schema={part} />}
+        {items && !('$ref' in (part.items ?? {})) && <Bounds schema={items} />}
+      </div>
       {(schemaName === undefined || expands) && <Text context={context} text={part.description} />}
-      {(schemaName === undefined || expands) && <Bounds schema={part} />}
-      {items && !('$ref' in (part.items ?? {})) && <Bounds schema={items} />}
       {expands && <Fields context={context} schema={items ?? part} expands />}
     </li>
   );

@@ -6,18 +6,20 @@ import type { Parameter, PlacedOperation } from './contract.js';
 interface TryItProps {
   readonly operation: PlacedOperation;
   readonly parameters: readonly Parameter[];
+  /** The call of the samples beside it. */
+  readonly url: string;
 }
 
 /**
  * A form that calls the operation from the page by the script. No field has a name, so sending the form without the
  * script sends nothing. The key stays in the fields of the page.
  */
-export function TryIt({ operation: { operationId, path }, parameters }: TryItProps): VNode {
+export function TryIt({ operation: { operationId, path }, parameters, url }: TryItProps): VNode {
   const id = (name: string): string => `try-${operationId}-${name}`;
   return (
     <details class="try scripted">
       <summary>Try it</summary>
-      <form data-try={path} autocomplete="off" aria-label={`Try ${operationId}`}>
+      <form data-try={path} data-url={url} autocomplete="off" aria-label={`Try ${operationId}`}>
         <Field
           id={id('key')}
           data-key
