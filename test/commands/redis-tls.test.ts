@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { runProgram, type Outcome } from '../support/program.js';
+import { eventually } from '../support/eventually.js';
 import { runCommand } from '../support/programs/command.js';
 import { freePort } from '../support/programs/free-port.js';
 import { startRedis } from '../support/redis/redis.js';
@@ -18,7 +20,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
   let developer: string;
   let certificate: string;
   /** Where each kind listens with TLS. */
-  const ports = { server: 0, sentinel: 0 };
+  const ports = { server: 0, sentinel: 0, node: 0 };
 
   before(async function () {
     if (!canTls()) skipWithout('openssl and a Redis server built with TLS', this);
@@ -34,7 +36,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       ],
       { stdio: 'ignore' },
     );
-    for (const kind of ['server', 'sentinel'] as const) ports[kind] = await freePort();
+    for (const kind of ['server', 'sentinel', 'node'] as const) ports[kind] = await freePort();
     const tls = (port: number): Record<string, string> => ({
       'tls-port': String(port),
       'tls-cert-file': certificate,
@@ -54,6 +56,20 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       ].join('\n'),
     });
     world.defer(() => sentinel.stop());
+    const node = await startRedis({
+      settings: {
+        ...tls(ports.node),
+        requirepass: PASSWORD,
+        'cluster-enabled': 'yes',
+        'tls-cluster': 'yes',
+        'cluster-announce-ip': '127.0.0.1',
+      },
+    });
+    world.defer(() => node.stop());
+    const client = new Redis(node.url, { password: PASSWORD, enableReadyCheck: false });
+    await client.cluster('ADDSLOTSRANGE', 0, 16_383);
+    await eventually('it has its slots', async () => (await client.cluster('INFO')).includes('cluster_state:ok'));
+    client.disconnect();
   });
 
   function usage(environment: Readonly<Record<string, string>>): Promise<Outcome> {
@@ -63,7 +79,7 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
     return run(args, { DATABASE_URL: world.url, ...environment });
   }
 
-  it('one server, or the master that Sentinels name, is used once the authority is trusted, and not before', async () => {
+  it('one server, the master that Sentinels name, or a cluster is used once the authority is trusted, and not before', async () => {
     const urlOf = (host: string): string => `rediss://default:${encodeURIComponent(PASSWORD)}@${host}`;
     const server = { REDIS_URL: urlOf(`127.0.0.1:${ports.server}`) };
     const sentinels = {
@@ -71,14 +87,16 @@ describe('Redis behind TLS, with a certificate of a private authority and passwo
       REDIS_SENTINELS: `127.0.0.1:${ports.sentinel}`,
       REDIS_SENTINEL_PASSWORD: SENTINEL_PASSWORD,
     };
+    const cluster = { REDIS_URL: urlOf(`127.0.0.1:${ports.node}`).replace(':', '+cluster:') };
     const trusting = { NODE_EXTRA_CA_CERTS: certificate };
-    for (const settings of [server, sentinels]) {
+    for (const settings of [server, sentinels, cluster]) {
       const { code, stderr } = await usage({ ...settings, ...trusting });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     }
     for (const [environment, reason] of [
       [server, /self-signed certificate/],
       [sentinels, /to sentinel .* Connection is closed/],
+      [cluster, /self-signed certificate|Connection is closed/],
       [{ REDIS_URL: urlOf(`localhost:${ports.server}`), ...trusting }, /does not match certificate's altnames/],
     ] as const) {
       const refused = await usage(environment);
