@@ -423,8 +423,20 @@ describe('the pages of keys', () => {
     assert.ok(text.includes(`data-wait="${wait}"`) && text.includes(`<a href="${pathOf(key)}">Check now</a>`), text);
     assert.equal((await visitor.get(wait)).status, 204);
     await db('api_keys').where({ prefix: key.prefix }).update({ last_used_at: db.fn.now() });
-    const received = await visitor.get(wait);
-    assert.match(`${received.status} ${received.text}`, /^200 Received: the first request with this key, at 2\d{3}-/);
+    const [id] = await db('api_keys').where({ prefix: key.prefix }).pluck<number[]>('id');
+    const add = (operation: string, outcome: string, requests: number): Promise<unknown> =>
+      db('api_key_outcomes').insert({
+        ...{ key_id: id, hour: db.raw("date_trunc('hour', now(), 'UTC')") },
+        ...{ operation, outcome, requests },
+      });
+    for (const [operation, outcome, text] of [
+      ['', 'not_found', 'a request to a path that does not exist, which failed: not_found.'],
+      ['getStats', 'success', 'a request to getStats, successful.'],
+    ] as const) {
+      await add(operation, outcome, operation === '' ? 1 : 2);
+      const received = await visitor.get(wait);
+      assert.deepEqual([received.status, received.text], [200, `Received: ${text}`]);
+    }
     const stranger = await signIn(service, await newDeveloper(db));
     assert.equal((await stranger.get(wait)).status, 404);
     assert.ok(!(await read(pathOf(key))).includes('Make your first call'));

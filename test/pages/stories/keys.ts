@@ -50,7 +50,12 @@ export function keyStories(stage: Stage): void {
     await db('api_keys')
       .where({ prefix: first.slice(0, 12) })
       .update({ last_used_at: db.fn.now() });
-    await page.getByText('Received: the first request with this key').waitFor();
+    await db.raw(
+      `insert into api_key_outcomes (key_id, hour, operation, outcome, requests)
+       select id, date_trunc('hour', now(), 'UTC'), 'getMe', 'success', 1 from api_keys where prefix = ?`,
+      [first.slice(0, 12)],
+    );
+    await page.getByText(/^Received: a request to \w+, successful\.$/).waitFor();
     await page.getByRole('link', { name: 'I have saved it' }).click();
     await page.getByRole('heading', { name: 'a label that is as long' }).waitFor();
     assert.equal(await page.getByText('first request').count(), 0);

@@ -5,8 +5,8 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { listKeysOf, MAX_LABEL, findPredecessor } from '../../../keys/keys.js';
-import { readUsageByKey } from '../../../usage/read-usage.js';
-import { Button, formatTime, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
+import { readUsageByKey, readUsageByOutcome, type OutcomeTotal } from '../../../usage/read-usage.js';
+import { Button, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
@@ -176,10 +176,17 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
 /** Adds what the script polls while it waits for the first request of a key: no content until then. */
 function addFirstRequest(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(`${KEY_PATH}/first-request.txt`, requireSession, async (ctx) => {
-    const { lastUsedAt } = await recordOf(ctx, db);
-    ctx.status = lastUsedAt === null ? 204 : 200;
-    if (lastUsedAt !== null) ctx.body = `Received: the first request with this key, at ${formatTime(lastUsedAt)}.`;
+    const { developerId, prefix } = await recordOf(ctx, db);
+    const [request] = await readUsageByOutcome(db, { developerId, keyPrefix: prefix }, '24h');
+    ctx.status = request === undefined ? 204 : 200;
+    if (request !== undefined) ctx.body = describeFirst(request);
   });
+}
+
+/** @returns what became of the first requests with a key, in a sentence */
+function describeFirst({ operation, outcome }: OutcomeTotal): string {
+  const what = operation === '' ? 'a request to a path that does not exist' : `a request to ${operation}`;
+  return outcome === 'success' ? `Received: ${what}, successful.` : `Received: ${what}, which failed: ${outcome}.`;
 }
 
 /** The key that another one replaces, and what has become of it. */
