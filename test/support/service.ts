@@ -51,7 +51,7 @@ export interface TestServiceOptions extends ServiceOverrides {
   /** A database that is there already; it is not dropped at the end. */
   readonly databaseUrl?: string;
   /** Limits in this Redis and a cache of callers; without it limits in memory and no cache. */
-  readonly redisUrl?: string;
+  readonly redisUrl?: string | undefined;
   readonly trustedProxies?: number;
   /** Further settings, by the names of their environment variables. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -3,6 +3,7 @@ import type { Listener } from '../../http/connection/server.js';
 import { deadline } from '../../http/request/deadline.js';
 import { prepareRequest } from '../../http/request/prepare-request.js';
 import { logFailedAnswers } from '../../http/telemetry/loggable-error.js';
+import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageRouter, PageState } from '../parts/context.js';
 import { createPageRouter, servePages } from '../parts/page-server.js';
 import type { OperatorParts } from './context.js';
@@ -29,6 +30,10 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   // Whatever is added from here on needs a session.
   router.use(addSignIn(router, parts));
   addStatus(router, parts);
+  router.use(['/developers/:id', '/keys/:prefix'], async (ctx, next) => {
+    ctx.state.planNames = await readPlanNames(parts.db);
+    await next();
+  });
   addDevelopers(router, parts);
   addDeveloper(router, parts);
   addDeveloperActs(router, parts);

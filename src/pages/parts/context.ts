@@ -90,6 +90,8 @@ export interface PageState extends RequestState {
   mayHaveChanged?: boolean;
   /** The content of a POST request. */
   form?: URLSearchParams;
+  /** What every plan is called, by its id; for pages that show plans. */
+  planNames?: ReadonlyMap<string, string>;
 }
 
 /** The context of a request for a page. */

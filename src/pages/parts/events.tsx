@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Actor, DeveloperEvent } from '../../events/events.js';
+import { PlanName } from './content/plan-name.js';
 import { Table } from './content/table.js';
 import { RelativeTime, Time, UserText } from './content/components.js';
 import { KeyName, KeyReference } from './keys.js';
@@ -52,7 +53,7 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
   const chosen = <UserText text={to ?? ''} />;
   switch (kind) {
     case 'created':
-      return ['Key created on the ', plan, ' plan', end && [', expires ', end]];
+      return ['Key created on the ', <PlanName id={plan ?? ''} />, ' plan', end && [', expires ', end]];
     case 'rolled':
       return [
         'Key rolled: replaced by ',
@@ -62,7 +63,12 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'expiry_changed':
       return end ? ['Expiry changed to ', end] : 'Expiry removed';
     case 'plan_changed':
-      return `${keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from ${from ?? ''} to ${to ?? ''}`;
+      return (
+        <>
+          {keyPrefix === null ? 'Plan for new keys' : 'Plan'} changed from <PlanName id={from ?? ''} /> to{' '}
+          <PlanName id={to ?? ''} />
+        </>
+      );
     case 'label_changed':
       return to === undefined ? 'Label removed' : ['Label changed to ', chosen];
     case 'revoked':

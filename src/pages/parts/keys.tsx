@@ -12,6 +12,7 @@ import {
   Notice,
   type Named,
 } from './content/components.js';
+import { PlanName } from './content/plan-name.js';
 import { Table } from './content/table.js';
 import { Form } from './forms/form.js';
 
@@ -129,7 +130,7 @@ export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VN
         ...more,
         Label: [label === null ? <span class="muted">None</span> : <UserText text={label} />, ' ', change('label')],
         Prefix: <code>{prefix}</code>,
-        Plan: planId,
+        Plan: <PlanName id={planId} />,
         Created: <BothTimes at={createdAt} />,
         ...((revokedAt === null || isExpired) && {
           [isExpired ? 'Ended' : 'Expires']: [<BothTimes at={expiresAt} />, ' ', change('expiry')],
@@ -187,7 +188,7 @@ export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTable
         <RelativeTime at={record.lastUsedAt} />,
         <RelativeTime at={record.revokedAt ?? record.expiresAt} />,
         <RelativeTime at={record.createdAt} />,
-        record.planId,
+        <PlanName id={record.planId} />,
         ...(hasActions ? [isAccepted(record) && actionsOn(record)] : []),
       ])}
     />

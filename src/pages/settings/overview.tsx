@@ -226,7 +226,7 @@ function keyWarnings(keys: KeySummary, hinted: readonly KeyRecord[], shown: numb
 }
 
 function keyWarning({ prefix, label, expiresAt }: KeyRecord, hint: KeyHint): VNode {
-  const name = label === null ? <code>{prefix}</code> : <UserText text={label} />;
+  const name = <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
   if (hint.kind === 'no_replacement') {
     return (
       <Warning address="/settings/keys/new" action="Create a key">

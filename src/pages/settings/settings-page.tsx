@@ -4,6 +4,7 @@ import type Koa from 'koa';
 import type { ComponentChildren } from 'preact';
 import { findSession, type Session } from '../../accounts/sessions.js';
 import { Notice, Operator, UserText } from '../parts/content/components.js';
+import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageState } from '../parts/context.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 import { redirectToSignIn } from '../parts/web/addresses.js';
@@ -59,6 +60,7 @@ export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ct
       else if (mustBeRecent && !session.isRecent) redirectToSignIn(ctx, 'sign-in-too-old');
       // Otherwise the browser has been told that the request failed and changed nothing.
       else if (ctx.state.timedOut !== true) {
+        ctx.state.planNames = await readPlanNames(db);
         ctx.state.mayHaveChanged = ctx.method === 'POST';
         await next();
       }

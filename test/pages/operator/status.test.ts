@@ -29,7 +29,7 @@ describe('the status page', () => {
 
   it('it shows what runs, and that everything works', async () => {
     const text = await read(operator);
-    assert.ok(text.includes(' Everything works. '), text);
+    assert.ok(text.includes(' Everything works. ') && !text.includes('this server only'), text);
     const { rows } = await world.db.raw<{ rows: { server_version: string }[] }>('show server_version');
     for (const shown of [
       / PostgreSQL Up /,
@@ -100,16 +100,17 @@ describe('the status page', () => {
     }
   });
 
-  it('a provider that does not serve its description is down', async () => {
+  it('a provider that does not serve its description is down, and a server without Redis counts alone', async () => {
     const provider = {
       OIDC_ISSUER: 'http://127.0.0.1:1',
       OIDC_CLIENT_ID: 'x',
       OIDC_CLIENT_SECRET: 'a secret',
       PUBLIC_URL: 'http://localhost:8080',
     };
-    const service = await world.startService({ settings: { ...settings, ...provider } });
+    const service = await world.startService({ redisUrl: undefined, settings: { ...settings, ...provider } });
     const text = await read(await signInOperator(service));
     assert.match(text, / Down: Identity provider\. /);
+    assert.match(text, / Limits are counted by this server only: REDIS_URL is not set\. /);
   });
 
   it('a component that is lost is shown with what follows from it, what to do and where to read more', async () => {
@@ -121,6 +122,7 @@ describe('the status page', () => {
       /Redis<\/th>.*?Down.*?keys are checked against the database\. <strong>Check that Redis answers/s,
     );
     assert.ok(text.includes('href="/guides/runbook#redis-is-down"'), text);
+    assert.ok(text.includes('Limits are counted by this server only, until Redis is back.'), text);
   });
 
   it('it shows the loss of PostgreSQL, although nothing else can be read then', async () => {

@@ -5,11 +5,12 @@ import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { generateToken } from '../../../src/accounts/tokens.js';
 import { EPOCH_KEY } from '../../../src/admission/epoch.js';
 import { suspendDeveloper } from '../../../src/developers/developers.js';
-import { MAX_EDITS_PER_DAY } from '../../../src/keys/edit-key.js';
+import { MAX_EDITS_PER_DAY, setKeyPlan } from '../../../src/keys/edit-key.js';
 import { MOST_DAYS } from '../../../src/keys/expiry.js';
 import { MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY, type RefusalReason } from '../../../src/keys/key-change.js';
 import { createKey, listKeys, type CreatedKey, type KeyDetails } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
+import { setPlan } from '../../../src/limits/plans.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
@@ -397,6 +398,21 @@ describe('the pages of keys', () => {
     assert.equal((await read(next.replaceAll('&amp;', '&'))).split(' many keys ').length - 1, 10);
   });
 
+  it('pages call a plan by its name, also where they know only its id', async () => {
+    const { db } = service;
+    const plan = { name: 'Partners & friends', requestsPerMinute: 5, requestsPerDay: 9, commercialUse: true };
+    await setPlan(db, 'partner', plan);
+    const key = await newKey({ planId: 'partner' });
+    await setKeyPlan(db, key.prefix, 'pro');
+    const page = await read(pathOf(key));
+    assert.match(page, / Plan Pro Created /);
+    assert.match(page, / Plan changed from Partners &amp; friends to Pro /);
+    assert.match(page, / Key created on the Partners &amp; friends plan /);
+    assert.match(await read(LIST), new RegExp(` ${key.prefix} .*? Pro Roll Revoke `));
+    const { text } = await visitor.post(NEW, { form: newForm(), lifetime: 'none' });
+    assert.match(text, /The key is on the Free plan/);
+  });
+
   it('the page of a key has its facts, its usage, its events alone, and a first call until it was used', async () => {
     const [key, other] = [await newKey({ label: 'production' }), await newKey()];
     const { db } = service;
@@ -407,8 +423,8 @@ describe('the pages of keys', () => {
     );
     const page = await read(pathOf(key));
     assert.match(page, /Requests 1,234 Success rate 89.1% Client errors 100 Rate limited 30 Failed 4/);
-    assert.match(page, /Plan free Created just now .* Expires Never .* Last used Never/);
-    assert.ok(page.includes('Key created on the free plan') && !page.includes(other.prefix));
+    assert.match(page, /Plan Free Created just now .* Expires Never .* Last used Never/);
+    assert.ok(page.includes('Key created on the Free plan') && !page.includes(other.prefix));
     assert.ok(page.includes('Make your first call') && page.includes(`${key.prefix}_…`));
     const text = await htmlOf(pathOf(key));
     for (const link of [

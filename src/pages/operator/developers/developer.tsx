@@ -7,6 +7,7 @@ import { listEvents } from '../../../events/events.js';
 import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
 import { Badge, Button, Facts, isolated, RelativeTime, Time, UserText } from '../../parts/content/components.js';
+import { PlanName } from '../../parts/content/plan-name.js';
 import { EventTable } from '../../parts/events.js';
 import { FailureTable, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
 import { KeyTable } from '../../parts/keys.js';
@@ -69,7 +70,7 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
               ),
             'Plan of new keys': (
               <>
-                <code>{planId}</code>{' '}
+                <PlanName id={planId} />{' '}
                 <a class="small" href={`${path}/plan`} aria-label="Change the plan">
                   Change
                 </a>

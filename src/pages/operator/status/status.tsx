@@ -8,6 +8,7 @@ import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
+import type { ComponentState } from '../../../platform/telemetry/health.js';
 import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
 import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
 
@@ -37,6 +38,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
           </Notice>
         )}
         <Components components={components} />
+        <LimitScope redis={health.components.get('redis')} />
         <section>
           <h2 id="traffic">Last 24 hours</h2>
           {facts === undefined ? (
@@ -141,6 +143,20 @@ function Components({ components }: { readonly components: readonly Component[] 
       />
     </section>
   );
+}
+
+/** Whether other servers count the requests of a plan too. */
+function LimitScope({ redis }: { readonly redis: ComponentState | undefined }): VNode | null {
+  if (redis === undefined) {
+    return (
+      <p class="muted small">
+        Limits are counted by this server only: <code>REDIS_URL</code> is not set.
+      </p>
+    );
+  }
+  if (redis.state === 'up') return null;
+  const whose = redis.lostParts === undefined || redis.lostParts.length === 0 ? 'Limits' : 'Some limits';
+  return <Notice tone="warning">{whose} are counted by this server only, until Redis is back.</Notice>;
 }
 
 /** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */

@@ -3,6 +3,7 @@ import type { PageContext } from '../context.js';
 import { takeNotice } from './notices.js';
 import { answerPage, type PageOptions } from './page.js';
 import { Button } from '../content/components.js';
+import { PlanNames } from '../content/plan-name.js';
 
 /** The pages of one kind of reader. */
 export interface SignedInArea<Id extends string> {
@@ -75,7 +76,7 @@ export function signedInPage<Id extends string>(
           </p>
         )}
         <h1>{options.title}</h1>
-        {body}
+        <PlanNames.Provider value={ctx.state.planNames ?? new Map<string, string>()}>{body}</PlanNames.Provider>
       </div>
     </div>,
   );

@@ -44,7 +44,7 @@ function Access({ signInBy }: GetAKeyProps): VNode {
   const signIn = <a href={NEW_KEY}>Sign in with {provider.host}</a>;
   return signUp ? (
     <>
-      <strong>{signIn}</strong> and name your project. It starts on the free plan.
+      <strong>{signIn}</strong> and name your project. It starts on the Free plan.
     </>
   ) : (
     <>

@@ -6,6 +6,7 @@ import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, type CreatedKey } from '../../../keys/keys.js';
 import { requireRollable, rollKey } from '../../../keys/roll-key.js';
 import { formatTime, Time, isolated, Button, Notice } from '../../parts/content/components.js';
+import { PlanName } from '../../parts/content/plan-name.js';
 import type { SiteParts } from '../../parts/context.js';
 import {
   formParser,
@@ -195,7 +196,7 @@ function ShownKey({ created, replaced }: ShownKeyProps): VNode {
         </figure>
       </div>
       <p>
-        The key is on the <code>{planId}</code> plan{' '}
+        The key is on the <PlanName id={planId} /> plan{' '}
         {expiresAt === null ? 'and does not expire.' : ['and expires on ', <Time at={expiresAt} />, '.']}{' '}
         {replaced !== undefined && <Replaced record={replaced} />}
       </p>

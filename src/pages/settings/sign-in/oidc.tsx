@@ -213,7 +213,7 @@ function showForm(ctx: PageContext, submission: Submission<'project_name'>): voi
     <>
       <ErrorSummary errors={submission.errors} />
       <p>
-        Welcome. Your keys belong to a project, which starts on the free plan. Its name appears in responses from{' '}
+        Welcome. Your keys belong to a project, which starts on the Free plan. Its name appears in responses from{' '}
         <code>/api/v1/me</code>.
       </p>
       <Form action="/sign-up" label="Create project">
