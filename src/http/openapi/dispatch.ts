@@ -33,15 +33,19 @@ export async function byContract(contract: Document, dependencies: Dependencies)
       if (timedOut) return;
       requireDecodable(target);
       const query = queryObject(target.search, names);
-      ctx.state.answer = (await backend.handleRequest({ ...requestLine(ctx), query }, ctx)) as Answer<OperationId>;
+      const request = { method: methodOf(ctx), path: target.path, query, headers: {} };
+      ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer<OperationId>;
     },
-    operationOf: (ctx) => backend.router.matchOperation(requestLine(ctx))?.operationId as OperationId | undefined,
+    operationOf(ctx) {
+      const request = { method: methodOf(ctx), path: ctx.state.target.path, headers: {} };
+      return backend.router.matchOperation(request)?.operationId as OperationId | undefined;
+    },
   };
 }
 
-/** The method and path of a request, as the backend takes them. HEAD is answered like GET. */
-function requestLine({ method, state }: RequestContext) {
-  return { method: method === 'HEAD' ? 'GET' : method, path: state.target.path, headers: {} };
+/** HEAD is answered like GET (RFC 9110, section 9.3.2). */
+function methodOf({ method }: RequestContext): string {
+  return method === 'HEAD' ? 'GET' : method;
 }
 
 async function createBackend(definition: Document, dependencies: Dependencies): Promise<OpenAPIBackend> {
