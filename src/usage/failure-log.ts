@@ -29,7 +29,7 @@ export class FailureLog {
   }
 
   /**
-   * Writes the failures since the last call. Those that could not be written are kept for the next call.
+   * Writes the failures since the last call. Failures that could not be written are kept for the next call.
    *
    * @throws the database's error
    */

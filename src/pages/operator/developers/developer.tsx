@@ -6,7 +6,7 @@ import { findDeveloper, type Developer } from '../../../developers/developers.js
 import { listEvents } from '../../../events/events.js';
 import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
-import { Badge, Button, Facts, isolated, RelativeTime, Time, UserText } from '../../parts/content/components.js';
+import { Badge, BothTimes, Button, Facts, isolated, RelativeTime, UserText } from '../../parts/content/components.js';
 import { PlanName } from '../../parts/content/plan-name.js';
 import { EventTable } from '../../parts/events.js';
 import { FailureTable, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
@@ -76,7 +76,7 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
                 </a>
               </>
             ),
-            Created: <Time at={createdAt} />,
+            Created: <BothTimes at={createdAt} />,
             Attribution: attributionRequired ? 'Required' : 'Not required',
             Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
             Passkeys:
