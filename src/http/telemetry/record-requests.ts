@@ -116,23 +116,12 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
       if (caller !== undefined) {
         const now = Date.now();
         const { keyId, developerId } = caller;
-        const path = { operation: operation ?? '', outcome: outcomeOf(status, problem?.code) };
-        usage.count({ keyId, ...path }, now);
+        const id = operation ?? '';
+        usage.count({ keyId, operation: id, outcome: outcomeOf(status, problem?.code) }, now);
         if (problem !== undefined && status !== undefined) {
           const { code, detail } = problem;
-          failures.add(developerId, now, () => {
-            return {
-              keyId,
-              requestId,
-              method: ctx.method,
-              path: url,
-              operation: path.operation,
-              status,
-              code,
-              detail,
-              durationMs,
-            };
-          });
+          const request = { keyId, requestId, method: ctx.method, path: url, operation: id };
+          failures.add(developerId, now, () => ({ ...request, status, code, detail, durationMs }));
         }
       }
       const line = {
