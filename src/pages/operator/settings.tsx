@@ -14,8 +14,8 @@ export function addSettings(router: PageRouter, { config }: OperatorParts): void
       { title: 'Settings', tab: 'settings' },
       <>
         <p>
-          What this server was started with; values that are the default are grey. Change a setting in the environment,
-          and restart the server.
+          The settings of this server; default values are grey. To change one, set its environment variable and restart
+          the server.
         </p>
         <Table
           caption="Settings"
