@@ -56,7 +56,9 @@ create table api_keys (
 
 create unlogged table caller_changes (
   txid xid8 default pg_current_xact_id() not null,
-  constraint caller_changes_pkey PRIMARY KEY (txid)
+  developer_id integer default 0 not null,
+  found_at timestamp with time zone,
+  constraint caller_changes_pkey PRIMARY KEY (txid, developer_id)
 );
 
 create table catalog_counts (
@@ -284,6 +286,8 @@ CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 
+CREATE INDEX caller_changes_found_at ON public.caller_changes USING btree (found_at);
+
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
 
 CREATE INDEX events_key_prefix ON public.events USING btree (key_prefix, at, id) WHERE (key_prefix IS NOT NULL);
@@ -326,20 +330,34 @@ CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
+declare
+  developer integer := 0;
 begin
   -- Servers apply a revocation once it is committed, so no crash may undo the commit. Any role may turn this off.
   if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  insert into public.caller_changes default values on conflict do nothing;
-  if not found then
+  if tg_level = 'ROW' and tg_table_name = 'api_keys' then
+    developer := old.developer_id;
+  elsif tg_level = 'ROW' and tg_table_name = 'developers' then
+    developer := old.id;
+  end if;
+  insert into public.caller_changes (developer_id) values (developer) on conflict do nothing;
+  if not found or exists (
+    select from public.caller_changes where txid = pg_current_xact_id() and developer_id <> developer
+  ) then
     return null;
   end if;
-  -- Removes rows that were committed before: a server that lacks one of them lacks the new row as well. A transaction
-  -- of a stricter isolation level would fail if another one had removed a row.
+  -- Removes what every server has read, or has lost its connection since: servers look every second. A row is as old
+  -- as its transaction, which may have been open for long, so its time counts from when it was found committed. A
+  -- transaction of a stricter isolation level would fail if another one had removed a row.
   if current_setting('transaction_isolation') = 'read committed' then
-    delete from public.caller_changes where txid = any (array(
-      select txid from public.caller_changes where txid <> pg_current_xact_id() for update skip locked));
+    delete from public.caller_changes where ctid = any (array(
+      select ctid from public.caller_changes
+       where found_at < clock_timestamp() - interval '5 minutes' for update skip locked));
+    update public.caller_changes set found_at = clock_timestamp() where ctid = any (array(
+      select ctid from public.caller_changes
+       where found_at is null and txid <> pg_current_xact_id() for update skip locked));
   end if;
   if pg_notification_queue_usage() < 0.5 then
     perform pg_notify('catalog_callers', '');

@@ -4,7 +4,7 @@ import type { Fence } from '../platform/postgres/fence.js';
 import type { CallerCache } from './caller-cache.js';
 import type { Caller, LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
-import { observeEpoch } from './epoch.js';
+import { observeTimeline, type Version } from './versions.js';
 
 /** What became of a request. */
 export type AdmissionResult =
@@ -28,41 +28,42 @@ export interface AdmissionParts {
   /** Stays closed without Redis. */
   readonly cache: CallerCache;
   readonly limiter: Limiter;
-  /** Begins to create an epoch. Called when Redis holds none. */
-  readonly createEpoch: () => void;
+  /** Creates the version of a developer, where Redis holds none; resolves in any case. */
+  readonly createVersion: (developerId: number) => Promise<void>;
 }
 
 /**
- * Admission in three steps: find the caller, confirm the epoch, charge. Redis confirms and charges in one script.
+ * Admission in three steps: find the caller, confirm the version of its developer, charge. Redis confirms and charges in
+ * one script.
  *
- * A cached record is valid only while Redis holds the epoch that it was read under, so a key fails from the moment that
- * its revocation has set a new epoch. In any doubt the database is queried. A record that was just read for the request
- * needs no confirmation, unless a newer timeline of the database turns up: it may be of a primary that was
+ * A cached record is valid only while Redis holds the version that it was read under, so a key fails from the moment
+ * that its revocation has renewed the version. In any doubt the database is queried. A record that was just read for the
+ * request needs no confirmation, unless a newer timeline of the database turns up: it may be of a primary that was
  * replaced.
  *
- * The epoch comes with each charge. The cache adopts it before a record is read, never after: an epoch that is newer
+ * The version comes with a charge. It counts only for records whose reading begins after that: a version that is newer
  * than the record would confirm what has changed in between.
  */
-export function createAdmission({ loadCaller, fence, cache, limiter, createEpoch }: AdmissionParts): Admit {
+export function createAdmission({ loadCaller, fence, cache, limiter, createVersion }: AdmissionParts): Admit {
   async function admitFromDatabase(hash: KeyHash): Promise<AdmissionResult> {
-    const { epoch, generation } = cache;
+    const { learned } = cache;
     const timeline = fence.newest;
     const caller = await loadCaller(hash);
     fence.confirm(timeline);
     if (caller === undefined) return { kind: 'unknown_key' };
-    cache.keep(generation, hash, caller);
-    const charge = await limiter.charge(caller);
-    noteEpoch(epoch, charge.epoch);
+    cache.keep(learned, hash, caller);
+    const { kind, quotas, version } = await limiter.charge(caller);
+    noteVersion(caller.developerId, version);
+    if (version?.token === '') await createVersion(caller.developerId);
     fence.confirm(timeline);
-    return { kind: charge.kind, caller, quotas: charge.quotas };
+    return { kind, caller, quotas };
   }
 
-  /** @param current - may name a newer timeline: then the cache is empty, and the loader's connections are replaced */
-  function noteEpoch(expected: string | undefined, current: string | undefined): void {
-    if (current === undefined || current === expected) return;
-    observeEpoch(fence, current);
-    cache.replaceEpoch(expected, current);
-    if (current === '') createEpoch();
+  /** @param version - may name a newer timeline: then the cache is empty, and the loader's connections are replaced */
+  function noteVersion(developerId: number, version: Version | undefined): void {
+    if (version === undefined) return;
+    observeTimeline(fence, version.token);
+    cache.learn(developerId, version);
   }
 
   return async (hash) => {
@@ -71,14 +72,14 @@ export function createAdmission({ loadCaller, fence, cache, limiter, createEpoch
       cache.lookupCounts.miss += 1;
       return admitFromDatabase(hash);
     }
-    const { caller, epoch } = cached;
-    const charge = await limiter.chargeUnder(epoch, caller);
+    const { caller, version } = cached;
+    const charge = await limiter.chargeUnder(version, caller);
     if (charge.kind !== 'unconfirmed') {
       cache.lookupCounts.hit += 1;
       return { kind: charge.kind, caller, quotas: charge.quotas };
     }
     cache.lookupCounts.stale += 1;
-    noteEpoch(epoch, charge.epoch);
+    noteVersion(caller.developerId, charge.version);
     return admitFromDatabase(hash);
   };
 }

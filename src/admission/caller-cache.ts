@@ -1,29 +1,36 @@
 import { LRUCache } from 'lru-cache';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import type { Caller } from './callers.js';
+import type { Version } from './versions.js';
 
-/** The most records kept, about 400 bytes each. */
+/** The most records kept, and the most versions. */
 const MAX_RECORDS = 50_000;
 
-/** A caller as the database had it under an epoch. */
+/** A version, and when this process has learned it: after that many other versions. */
+interface LearnedVersion extends Version {
+  readonly order: number;
+}
+
+/** A caller as the database had it under a version of its developer. */
 export interface CachedCaller {
   readonly caller: Caller;
-  readonly epoch: string;
+  readonly version: Version;
 }
 
 /**
- * Records of callers, by the hash of their key, all read under one epoch. It keeps none without an epoch.
+ * Records of callers, by the hash of their key, each read under a version of its developer. It keeps none without one.
  *
- * It is closed while the database cannot announce its changes: only announcements report a change that sets no new
- * epoch, such as a plain UPDATE or that of a command which was killed half-way.
+ * It is closed while the database cannot announce its changes: only announcements report a change that renews no
+ * version, such as a plain UPDATE or that of a command which was killed half-way.
  */
 export class CallerCache {
   // With `max`, it would allocate room for all of them at once, and go through it whenever it is cleared.
-  readonly #records = new LRUCache<string, Caller>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
-  #epoch: string | undefined;
+  readonly #records = new LRUCache<string, CachedCaller>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
+  /** By developer. A record is void unless it was read under the very object that is here. */
+  readonly #versions = new LRUCache<number, LearnedVersion>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
+  #learned = 0;
   #isOpen = false;
-  #generation = 0;
-  /** Results of lookups since the process began. Stale: there was a record, but its epoch could not be confirmed. */
+  /** Results of lookups since the process began. Stale: there was a record, but its version could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
   /** @param clock - the clock that `expiresAt` is measured on */
@@ -37,50 +44,53 @@ export class CallerCache {
     return this.#isOpen;
   }
 
-  /** The epoch that records are kept under; undefined while there is none. It may have ended. */
-  get epoch(): string | undefined {
-    return this.#epoch;
+  /** How many versions were learned so far, for {@link keep}. */
+  get learned(): number {
+    return this.#learned;
   }
 
-  /** Changes with everything that makes records void, for {@link keep}. */
-  get generation(): number {
-    return this.#generation;
-  }
-
-  /** @returns undefined if there is no record, or if its key may have expired: then only the database can decide */
+  /** @returns undefined if there is no valid record, or if its key may have expired: then only the database can decide */
   get(hash: string): CachedCaller | undefined {
-    const caller = this.#records.get(hash);
-    if (caller === undefined || this.#epoch === undefined) return undefined;
-    if (caller.expiresAt === Infinity || caller.expiresAt > this.clock.now()) return { caller, epoch: this.#epoch };
+    const record = this.#records.get(hash);
+    if (record === undefined) return undefined;
+    const { expiresAt, developerId } = record.caller;
+    const isAlive = expiresAt === Infinity || expiresAt > this.clock.now();
+    if (isAlive && this.#versions.get(developerId) === record.version) return record;
     this.#records.delete(hash);
     return undefined;
   }
 
-  /** @param generation - the {@link generation} before the record was read: if it has changed, nothing is kept */
-  keep(generation: number, hash: string, caller: Caller): void {
-    if (this.#epoch === undefined || generation !== this.#generation) return;
-    // A copy: texts that are slices of the database's answer would keep all of it in memory.
-    this.#records.set(hash, structuredClone(caller));
-  }
-
   /**
-   * Drops the records of an epoch that has ended, and keeps later ones under its successor.
+   * Keeps a record under the version of its developer.
    *
-   * @param ended - does nothing if the cache has another epoch by now
-   * @param current - the epoch in Redis; empty for none
+   * @param learned - {@link learned} before the record was read: a version that was learned since does not count, for it
+   *   may be that of a change that the record lacks
    */
-  replaceEpoch(ended: string | undefined, current: string): void {
-    if (this.#isOpen && ended === this.#epoch) this.#restart(current === '' ? undefined : current);
+  keep(learned: number, hash: string, caller: Caller): void {
+    const version = this.#versions.get(caller.developerId);
+    if (version === undefined || version.order > learned) return;
+    // A copy: texts that are slices of the database's answer would keep all of it in memory.
+    this.#records.set(hash, { caller: structuredClone(caller), version });
   }
 
-  /** Drops all records, for a change that the database announced. Later ones are kept under the same epoch. */
+  /** Takes note of the version of a developer that Redis holds, or has held at some time before. */
+  learn(developerId: number, { token, session }: Version): void {
+    const known = this.#versions.get(developerId);
+    if (!this.#isOpen || (known?.token === token && known.session === session)) return;
+    this.#learned += 1;
+    if (token === '') this.#versions.delete(developerId);
+    else this.#versions.set(developerId, { token, session, order: this.#learned });
+  }
+
+  /** Drops the records of a developer, for a change that the database announced. */
+  drop(developerId: number): void {
+    this.#versions.delete(developerId);
+  }
+
+  /** Drops all records. */
   clear(): void {
-    this.#restart(this.#epoch);
-  }
-
-  /** Drops all records and the epoch: the next Redis or database to answer may not be the one that they came from. */
-  reset(): void {
-    this.#restart(undefined);
+    this.#versions.clear();
+    this.#records.clear();
   }
 
   /** Call it when the database announces its changes. */
@@ -91,12 +101,6 @@ export class CallerCache {
   /** Call it when changes of the database may go unannounced. */
   close(): void {
     this.#isOpen = false;
-    this.reset();
-  }
-
-  #restart(epoch: string | undefined): void {
-    this.#generation += 1;
-    this.#epoch = epoch;
-    this.#records.clear();
+    this.clear();
   }
 }

@@ -1,6 +1,6 @@
 import type { Fence } from '../platform/postgres/fence.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
-import { setEpoch } from './epoch.js';
+import { renewVersions } from './versions.js';
 
 /** When a change of a key applies on every server: from the next request, or within moments, once it is announced. */
 export type Propagation = 'immediate' | 'eventual';
@@ -13,20 +13,21 @@ export function applies(propagation: Propagation): string {
 /**
  * Ends a change of keys, developers or plans. Call it after the commit, and before the change is reported as done.
  *
- * @param isChanged - whether a server may have cached what was changed: then all servers drop their cached callers.
- *   Without a change they keep them, so that nobody can empty the caches by repeating what makes no difference.
+ * @param developerIds - the developers of whom a server may have cached what was changed: all servers drop their
+ *   records. Name none if nothing has changed, so that nobody can empty the caches by repeating what makes no
+ *   difference.
  * @throws DatabaseSuperseded if the database may no longer be the primary: then the change may be lost
  */
-export type EndChange = (isChanged: boolean) => Promise<Propagation>;
+export type EndChange = (developerIds: readonly number[]) => Promise<Propagation>;
 
 /** Announces a change in the Redis that servers share. @returns whether that was possible */
-export type Announce = (publish: (redis: RedisLink) => Promise<unknown>) => Promise<boolean>;
+export type Announce = (publish: (redis: RedisLink) => Promise<true>) => Promise<boolean>;
 
 /** Begins a change of keys, developers or plans: from here on, the replacement of the primary is noticed. */
 export function beginChange(announce: Announce, fence: Fence): EndChange {
   const timeline = fence.newest;
-  return async (isChanged) => {
-    const isDone = await announce((redis) => setEpoch(redis, fence, isChanged ? 'renew' : 'create'));
+  return async (developerIds) => {
+    const isDone = await announce((redis) => renewVersions(redis, fence, developerIds));
     fence.confirm(timeline);
     return isDone ? 'immediate' : 'eventual';
   };

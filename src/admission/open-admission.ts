@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
-import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import type { Connection } from '../platform/postgres/connection.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
@@ -14,11 +13,11 @@ import { callerLoader, type LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
-import { setEpoch } from './epoch.js';
 import { announceIn, beginChange, type EndChange } from './invalidate-callers.js';
+import { createVersion, publishTimeline } from './versions.js';
 
-/** Where the triggers of db/migrations/001_plans_and_keys.sql announce each change of a key, a developer or a plan. */
-const ANNOUNCEMENTS = { table: 'caller_changes', channel: 'catalog_callers' } as const;
+/** Where triggers announce each change of a key, a developer or a plan: db/migrations/011_changes_by_developer.sql. */
+const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id', channel: 'catalog_callers' } as const;
 
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
@@ -39,7 +38,7 @@ export interface OpenedAdmission {
   readonly limiter: Limiter;
   /** Undefined without Redis. */
   readonly redis: RedisLink | undefined;
-  /** Undefined without Redis: only the epoch there can confirm a record. */
+  /** Undefined without Redis: only a version there can confirm a record. */
   readonly cache: CallerCache | undefined;
   /** The part of PostgreSQL's queue of notifications that is in use; undefined without Redis. */
   readonly notificationQueueUsage: (() => number) | undefined;
@@ -59,7 +58,13 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
   if (address !== undefined) return openShared(loadCaller, address, options);
   const limiter = new MemoryLimiter();
   return {
-    admit: createAdmission({ loadCaller, fence, limiter, cache: new CallerCache(), createEpoch: () => undefined }),
+    admit: createAdmission({
+      loadCaller,
+      fence,
+      limiter,
+      cache: new CallerCache(),
+      createVersion: async () => undefined,
+    }),
     limiter,
     redis: undefined,
     cache: undefined,
@@ -70,7 +75,7 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
 }
 
 /**
- * Opens admission with limits and epoch in Redis, and a cache in this process. Resolves in bounded time, even if Redis
+ * Opens admission with limits and versions in Redis, and a cache in this process. Resolves in bounded time, even if Redis
  * or the announcements cannot be reached.
  *
  * @throws OperatorError for a node of a Redis Cluster
@@ -82,30 +87,31 @@ async function openShared(
 ): Promise<OpenedAdmission> {
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error, lostShards) => {
-    // Another Redis may answer next, or this one with older data: an earlier epoch must not confirm anything.
-    cache.reset();
-    if (state === 'up') void createEpoch();
+    if (state === 'up') void publish();
     health.note('redis', state, error, lostShards);
   };
   const redis = new RedisLink(address, onRedisChange, {
     timeoutMs: redisTimeoutMs,
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
-  const createEpoch = shareWhilePending(() => ifAvailable(setEpoch(redis, fence, 'create')));
+  const publish = () => ifAvailable(publishTimeline(redis, fence));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline
   // disconnects them.
   fence.onRaised(() => {
-    cache.reset();
+    cache.clear();
     listening?.destroy();
-    void createEpoch();
+    void publish();
   });
   const announcements = new AnnouncementListener(async () => (listening = await connectDedicated()), ANNOUNCEMENTS, {
     onListening: () => {
       cache.open();
       health.note('announcements', 'up');
     },
-    onChange: () => cache.clear(),
+    onChange: (developerIds) => {
+      if (developerIds.includes(0)) cache.clear();
+      for (const id of developerIds) cache.drop(id);
+    },
     onLost: (error) => {
       cache.close();
       health.note('announcements', 'lost', error);
@@ -117,13 +123,19 @@ async function openShared(
     redis.close();
   };
   try {
-    await Promise.all([redis.settled().then(createEpoch), announcements.start()]);
+    await Promise.all([redis.settled().then(publish), announcements.start()]);
   } catch (error) {
     await close();
     throw error;
   }
   return {
-    admit: createAdmission({ loadCaller, fence, limiter, cache, createEpoch: () => void createEpoch() }),
+    admit: createAdmission({
+      loadCaller,
+      fence,
+      limiter,
+      cache,
+      createVersion: (id) => createVersion(redis, fence, id),
+    }),
     limiter,
     redis,
     cache,

@@ -12,20 +12,20 @@ interface Change<T> {
 }
 
 /** For changes of what servers read anew for each request: no cached callers need to be dropped. */
-export const UNCACHED = { invalidates: false };
+export const UNCACHED = (): readonly number[] => [];
 
 /**
  * Changes the database, and confirms that it is the primary before the command reports success.
  *
  * @param act - its work is committed when it resolves
- * @param invalidates - whether servers drop their cached callers, as they do by default. If they cannot be reached at
- *   once, the reason goes to stderr.
+ * @param affected - the developers whose cached callers servers drop. If the servers cannot be reached at once, the
+ *   reason goes to stderr.
  * @throws OperatorError if the database is no longer the primary: then the change is lost
  */
 export function makeChange<T>(
   context: CommandContext,
   act: (db: Knex) => Promise<T>,
-  { invalidates }: { readonly invalidates: boolean } = { invalidates: true },
+  affected: (result: T, db: Knex) => readonly number[] | Promise<readonly number[]>,
 ): Promise<Change<T>> {
   return context.withDatabase(async (db, { fence }) => {
     const [{ applies, beginChange }, { DatabaseSuperseded }] = await Promise.all([
@@ -40,10 +40,11 @@ export function makeChange<T>(
     };
     const endChange = beginChange(announce, fence);
     const result = await act(db);
-    const propagation = await endChange(invalidates).catch((error: unknown) => {
+    const developerIds = await affected(result, db);
+    const propagation = await endChange(developerIds).catch((error: unknown) => {
       throw error instanceof DatabaseSuperseded ? superseded(timeline?.number, error.newest) : error;
     });
-    if (invalidates && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
+    if (affected !== UNCACHED && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
     return { result, applies: applies(propagation) };
   });
 }

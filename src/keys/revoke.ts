@@ -41,29 +41,35 @@ export async function revokeKey(
  * revoked cost one query.
  *
  * @param hashes - of the whole keys
- * @returns which of them are keys of this service, and whether any was revoked by this call
+ * @returns which of them are keys of this service, and the developers of whom this call has revoked one
  */
 export async function revokeFoundKeys(
   db: Knex,
   hashes: readonly KeyHash[],
-): Promise<{ readonly known: ReadonlySet<KeyHash>; readonly isChanged: boolean }> {
-  if (hashes.length === 0) return { known: new Set(), isChanged: false };
+): Promise<{ readonly known: ReadonlySet<KeyHash>; readonly changed: readonly number[] }> {
+  if (hashes.length === 0) return { known: new Set(), changed: [] };
   const columns = hashes.map((hash) => toColumn(hash).hash);
   const found = await db('api_keys')
     .whereIn('hash', columns)
     .select<{ id: number; hash: Buffer; revoked_at: unknown }[]>('id', 'hash', 'revoked_at');
   const ids = found.filter(({ revoked_at: revokedAt }) => revokedAt === null).map(({ id }) => id);
   const revoked =
-    ids.length === 0 ? 0 : await changeKeys(db, { kind: 'finder' }, (transaction) => revokeEach(transaction, ids));
-  return { known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)), isChanged: revoked > 0 };
+    ids.length === 0 ? [] : await changeKeys(db, { kind: 'finder' }, (transaction) => revokeEach(transaction, ids));
+  return {
+    known: new Set(found.map(({ hash }) => hash.toString('base64') as KeyHash)),
+    changed: [...new Set(revoked)],
+  };
 }
 
-/** @returns how many were still not revoked: another finder may have been quicker */
-async function revokeEach(transaction: Knex, ids: readonly number[]): Promise<number> {
+/** @returns the developer of each that was still not revoked: another finder may have been quicker */
+async function revokeEach(transaction: Knex, ids: readonly number[]): Promise<number[]> {
   const keys = transaction('api_keys').whereIn('id', ids).whereNull('revoked_at');
   // In the order in which servers lock keys to write their last use; any other could deadlock with them.
   await keys.clone().orderBy('id').forNoKeyUpdate().select('id');
-  return keys.update({ revoked_at: transaction.raw('now()') });
+  const revoked = await keys
+    .update({ revoked_at: transaction.raw('now()') })
+    .returning<{ developer_id: number }[]>('developer_id');
+  return revoked.map(({ developer_id: developerId }) => developerId);
 }
 
 function toColumn(hash: KeyHash): { hash: Buffer } {

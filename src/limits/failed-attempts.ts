@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { ifAvailable, redisKey, type RedisLink } from '../platform/redis/link.js';
+import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import type { FailedAddresses } from './failed-addresses.js';
 import type { LimitState } from './quotas.js';
 
@@ -34,7 +34,7 @@ export class FailedAttempts {
     name = 'failures',
     private readonly addresses?: FailedAddresses,
   ) {
-    const options = { keyPrefix: redisKey(name), points: policy.limit, duration: policy.windowSeconds };
+    const options = { keyPrefix: `catalog:${name}`, points: policy.limit, duration: policy.windowSeconds };
     this.#policy = policy;
     this.#memory = new RateLimiterMemory(options);
     this.#redis = redis && {

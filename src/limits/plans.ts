@@ -63,6 +63,11 @@ export async function setPlan(
   });
 }
 
+/** @returns the ids of the developers who have keys on a plan */
+export async function developersOnPlan(db: Knex, id: string): Promise<number[]> {
+  return db('api_keys').distinct().where({ plan_id: id }).whereNull('revoked_at').pluck('developer_id');
+}
+
 function isComplete(plan: Partial<Plan> & { id: string }): plan is Plan {
   return [plan.name, plan.requestsPerMinute, plan.requestsPerDay, plan.commercialUse].every(
     (value) => value !== undefined,

@@ -1,5 +1,6 @@
 import type { Plan } from '../../limits/plans.js';
 import type { Quota } from '../../limits/quotas.js';
+import type { Version } from '../versions.js';
 
 /** A request to charge. It counts per developer and plan: more keys do not buy more requests. */
 export interface QuotaRequest {
@@ -12,15 +13,15 @@ export interface Decision {
   readonly kind: 'charged' | 'refused';
   /** The state of each quota afterwards. */
   readonly quotas: readonly Quota[];
-  /** The epoch in Redis at that moment and its session, empty for none; undefined where this process counted. */
-  readonly epoch: string | undefined;
+  /** The developer's version at that moment; undefined if it was required, and where this process counted. */
+  readonly version: Version | undefined;
 }
 
-/** What became of a request that was to be charged under one epoch only. */
+/** What became of a request that was to be charged under one version only. */
 export type ConditionalCharge =
   | Decision
-  /** Redis holds another epoch, empty for none, and nothing was charged. Undefined: Redis did not answer in time. */
-  | { readonly kind: 'unconfirmed'; readonly epoch: string | undefined };
+  /** Redis holds another version, and nothing was charged. Undefined: Redis did not answer in time. */
+  | { readonly kind: 'unconfirmed'; readonly version: Version | undefined };
 
 /** The state of a developer's quotas, without charging a request. */
 export interface QuotaState {
@@ -43,6 +44,6 @@ export interface Limiter extends QuotaReader {
   readonly decisions: Readonly<Partial<Record<QuotaState['countedIn'], DecisionCounts>>>;
   /** Charges one request to all quotas of its plan, or to none if one of them has no room. */
   charge(request: QuotaRequest): Promise<Decision>;
-  /** Charges one request like {@link charge}, but only while Redis holds this epoch, in one step. */
-  chargeUnder(epoch: string, request: QuotaRequest): Promise<ConditionalCharge>;
+  /** Charges one request like {@link charge}, but only while Redis holds this version, in one step. */
+  chargeUnder(version: Version, request: QuotaRequest): Promise<ConditionalCharge>;
 }

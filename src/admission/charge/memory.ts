@@ -18,12 +18,12 @@ export class MemoryLimiter implements Limiter {
       const key = keyOf(request);
       for (const { counts } of this.#counters) counts.set(key, (counts.get(key) ?? 0) + 1);
     }
-    return { kind, quotas: this.#quotas(request), epoch: undefined };
+    return { kind, quotas: this.#quotas(request), version: undefined };
   }
 
-  /** Without Redis no epoch can be confirmed. */
+  /** Without Redis no version can be confirmed. */
   async chargeUnder(): Promise<ConditionalCharge> {
-    return { kind: 'unconfirmed', epoch: undefined };
+    return { kind: 'unconfirmed', version: undefined };
   }
 
   async read(request: QuotaRequest): Promise<QuotaState> {

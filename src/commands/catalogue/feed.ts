@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { Command } from 'commander';
 import { addAbortSignal } from 'node:stream';
 import { restartFeed } from '../../catalog/restart.js';
@@ -37,9 +38,10 @@ export const registerFeed: RegisterCommand = (program, context) => {
     .option('--yes', 'restart without asking')
     .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
       if (!yes) await confirm(context, command);
-      // Keys are older too, and servers may still be connected to the lost database.
       const latest = after === undefined ? undefined : fromSeconds(after);
-      const { result } = await makeChange(context, (db) => restartFeed(db, { after: latest }));
+      // No key has changed. But servers may still be connected to the lost database, and find that out.
+      const restart = (db: Knex) => restartFeed(db, { after: latest });
+      const { result } = await makeChange(context, restart, () => []);
       const { feedStart, clock } = result;
       const lines = [
         `The feed start is now ${toSeconds(feedStart)} (${toRfc3339(feedStart)}). Mirrors with an earlier position are refused and need a fresh copy.`,

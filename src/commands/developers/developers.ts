@@ -49,7 +49,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .argument('<name>', 'new name of the project; /api/v1/me shows it', projectName)
     .action(async (id: number, name: string, { json }: JsonFlag) => {
-      const { result: developer, applies } = await makeChange(context, (db) => renameDeveloper(db, id, name));
+      const { result: developer, applies } = await makeChange(
+        context,
+        (db) => renameDeveloper(db, id, name),
+        () => [id],
+      );
       const line = `Renamed the project of developer ${id} to "${name}". This applies ${applies}.`;
       report(stdout, json, { developer }, line);
     });
@@ -68,7 +72,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description("Refuse all of a developer's keys. Applies from the next request.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => suspendDeveloper(db, id));
+      const { result: developer } = await makeChange(
+        context,
+        (db) => suspendDeveloper(db, id),
+        () => [id],
+      );
       const line = `Suspended developer ${id}. To undo: ${command} developers reinstate ${id}`;
       report(stdout, json, { developer }, line);
     });
@@ -77,7 +85,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description("Accept a suspended developer's keys again, except revoked and expired ones.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => reinstateDeveloper(db, id));
+      const { result: developer } = await makeChange(
+        context,
+        (db) => reinstateDeveloper(db, id),
+        () => [id],
+      );
       report(stdout, json, { developer }, `Reinstated developer ${id}.`);
     });
 

@@ -96,7 +96,11 @@ export const registerKeys: RegisterCommand = (program, context) => {
     )
     .action(async (argument: string, { overlap, json }: { overlap: number } & JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result, applies } = await makeChange(context, (db) => rollKey(db, prefix, overlap));
+      const { result, applies } = await makeChange(
+        context,
+        (db) => rollKey(db, prefix, overlap),
+        ({ predecessor }) => [predecessor.developerId],
+      );
       const { successor, predecessor } = result;
       const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
       const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
@@ -109,8 +113,12 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
       const which = await prefixOrKeyOf(argument, stdin, command);
-      // A new epoch also for a key that was revoked before: an operator may repeat a command that could not set one.
-      const { result: record, applies } = await makeChange(context, (db) => revokeKey(db, which));
+      // A new version also for a key that was revoked before: an operator may repeat a command that could not set one.
+      const { result: record, applies } = await makeChange(
+        context,
+        (db) => revokeKey(db, which),
+        ({ developerId }) => [developerId],
+      );
       const line = record.wasRevoked
         ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
         : `Revoked ${record.prefix}. It is refused ${applies}, permanently.`;
@@ -123,7 +131,11 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string } & JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result, applies } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan));
+      const { result, applies } = await makeChange(
+        context,
+        (db) => setKeyPlan(db, prefix, plan),
+        ({ after }) => [after.developerId],
+      );
       const { before, after } = result;
       const changed = before.planId !== plan;
       const moved = `Moved ${prefix} from plan ${before.planId} to ${plan}. The new plan applies ${applies}.`;
@@ -158,7 +170,11 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .action(async (argument: string, when: Expiry | 'never', { json }: JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
       const expires = when === 'never' ? null : when;
-      const { result, applies } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires));
+      const { result, applies } = await makeChange(
+        context,
+        (db) => setKeyExpiry(db, prefix, expires),
+        ({ after }) => [after.developerId],
+      );
       const { before, after } = result;
       const changed = before.expiresAt !== after.expiresAt;
       const expiry = after.expiresAt === null ? 'never expires' : `expires at ${shortTime(after.expiresAt) ?? ''}`;

@@ -1,4 +1,4 @@
-import { listPlans, setPlan, type Plan } from '../../limits/plans.js';
+import { developersOnPlan, listPlans, setPlan, type Plan } from '../../limits/plans.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
@@ -42,7 +42,11 @@ export const registerPlans: RegisterCommand = (program, context) => {
         ...(perDay !== undefined && { requestsPerDay: perDay }),
         ...(commercialUse !== undefined && { commercialUse }),
       };
-      const { result } = await makeChange(context, (db) => setPlan(db, id, values));
+      const { result } = await makeChange(
+        context,
+        (db) => setPlan(db, id, values),
+        (_, db) => developersOnPlan(db, id),
+      );
       const { plan, created } = result;
       const heading = created ? `Added plan ${id}:` : `Plan ${id} is now:`;
       report(context.stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);

@@ -33,11 +33,11 @@ export async function acceptReport(
   address: string,
 ): Promise<Report> {
   const endChange = beginChange();
-  const { known, isChanged } = await revokeFoundKeys(db, hashes);
-  const propagation = await endChange(isChanged);
+  const { known, changed } = await revokeFoundKeys(db, hashes);
+  const propagation = await endChange(changed);
   if (hashes.some((hash) => !known.has(hash))) {
     const attempt = await failedReports.count(address);
     if (attempt.kind === 'over_limit') return attempt;
   }
-  return { kind: 'done', known, propagation: isChanged ? propagation : 'none' };
+  return { kind: 'done', known, propagation: changed.length > 0 ? propagation : 'none' };
 }

@@ -13,7 +13,7 @@ interface Act {
  * Makes a change for an operator: events name the operator, servers drop their cached callers, and the log has a line.
  *
  * @param change - its work is committed when it resolves
- * @param isChanged - whether a server may have cached what was changed
+ * @param isChanged - whether a server may have cached what was changed of the developer
  * @returns what the change returned, and when it applies
  */
 export async function performAct<T>(
@@ -28,5 +28,5 @@ export async function performAct<T>(
   const affectsKeys = isChanged(result);
   // The change is committed, and is logged even if what follows fails.
   log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');
-  return { result, propagation: await endChange(affectsKeys) };
+  return { result, propagation: await endChange(affectsKeys && act.developer !== undefined ? [act.developer] : []) };
 }

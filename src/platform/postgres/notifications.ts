@@ -4,8 +4,13 @@ import type { Connection } from './connection.js';
 
 /** Where changes are announced. */
 export interface Announcements {
-  /** A table of our own. In its column `txid` are the transactions that have changed something lately. */
+  /**
+   * A table of our own. In its column `txid` are the transactions that have changed something lately. A row stays for
+   * five minutes after its commit.
+   */
   readonly table: string;
+  /** The column with the id of what was changed; 0 for everything. */
+  readonly subject: string;
   /** A notification channel. A notification makes listeners read the table at once. */
   readonly channel: string;
 }
@@ -14,7 +19,8 @@ export interface Announcements {
 export interface AnnouncementHandlers {
   /** From now on no change is missed. */
   readonly onListening: () => void;
-  readonly onChange: () => void;
+  /** @param subjects - what was changed; 0 for everything */
+  readonly onChange: (subjects: readonly number[]) => void;
   /** Changes may be missed until it listens again. Called after each failed attempt, with the reason. */
   readonly onLost: (error: unknown) => void;
 }
@@ -25,12 +31,17 @@ export interface AnnouncementHandlers {
  */
 const POLL_INTERVAL_MS = 1_000;
 
+/** After so long without a look, in milliseconds, rows may have gone unseen, and everything counts as changed. */
+const LONGEST_GAP_MS = 60_000;
+
 /** The waits between attempts to listen. */
 const RETRY = { firstMs: 100, longestMs: 5_000 } as const;
 
 interface Poll {
   readonly snapshot: string;
-  readonly has_changes: boolean;
+  /** By the database's clock, in milliseconds since 1970. */
+  readonly read_at: number;
+  readonly changed: readonly number[];
   readonly queue_usage: number;
 }
 
@@ -38,10 +49,12 @@ interface Poll {
  * Finds the rows that an earlier snapshot lacks, also those of a transaction that was open for long. In a restored dump
  * there may be transactions that are yet to come.
  */
-const poll = (table: string): string => `
+const poll = ({ table, subject }: Announcements): string => `
   select pg_current_snapshot()::text as snapshot, pg_notification_queue_usage() as queue_usage,
-         exists (select from ${table} where txid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(txid, $1)
-                                        and txid < pg_snapshot_xmax(pg_current_snapshot())) as has_changes`;
+         extract(epoch from clock_timestamp())::float8 * 1000 as read_at,
+         array(select distinct ${subject} from ${table}
+                where txid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(txid, $1)
+                  and txid < pg_snapshot_xmax(pg_current_snapshot())) as changed`;
 
 /** Listens for announcements on a connection of its own. It connects again after a loss. */
 export class AnnouncementListener {
@@ -101,11 +114,11 @@ export class AnnouncementListener {
    */
   async #session(onListening: () => void): Promise<void> {
     const { signal } = this.#stopping;
-    const { table, channel } = this.announcements;
+    const { channel } = this.announcements;
     const client = await this.connect();
     let timer: NodeJS.Timeout | undefined;
     let onStop = (): void => undefined;
-    let seen: string | undefined;
+    let seen: Poll | undefined;
     let [isPolling, isDue] = [false, false];
 
     /** Reads the table, once more for a notification that arrives meanwhile. */
@@ -115,12 +128,13 @@ export class AnnouncementListener {
       isPolling = true;
       while (isDue) {
         isDue = false;
-        const { rows } = await client.query<Poll>(poll(table), [seen]);
-        const [{ snapshot, has_changes: hasChanges, queue_usage: queueUsage }] = rows as [Poll];
-        this.queueUsage = queueUsage;
+        const { rows } = await client.query<Poll>(poll(this.announcements), [seen?.snapshot]);
+        const [now] = rows as [Poll];
+        this.queueUsage = now.queue_usage;
         if (seen === undefined) onListening();
-        else if (hasChanges) this.handlers.onChange();
-        seen = snapshot;
+        else if (now.read_at - seen.read_at > LONGEST_GAP_MS) this.handlers.onChange([0]);
+        else if (now.changed.length > 0) this.handlers.onChange(now.changed);
+        seen = now;
       }
       isPolling = false;
     };

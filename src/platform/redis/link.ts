@@ -33,11 +33,6 @@ interface HostAndPort {
   readonly port: number;
 }
 
-/** @returns the name of a key. All names share a hash tag, so a script may use any of them where cluster mode is on. */
-export function redisKey(...parts: readonly (string | number)[]): string {
-  return ['{catalog}', ...parts].join(':');
-}
-
 /** Redis is away, slow, or refused a command. The command had no effect, or its effect is unknown. */
 export class RedisUnavailable extends Error {
   override readonly name = 'RedisUnavailable';
@@ -270,7 +265,7 @@ export class RedisLink {
    */
   async #tryOut(server: RedisServer): Promise<void> {
     if (this.#cluster === undefined) await refuseCluster(server.client);
-    const probeKey = (i: number): string => (this.#cluster ? `catalog:probe:${i}` : redisKey('probe'));
+    const probeKey = (i: number): string => `catalog:probe:${i}`;
     let i = 0;
     while (i < 10 * SLOTS && this.#owners[this.slotOf(probeKey(i))] !== server) i += 1;
     await server.client.eval(PROBE, 1, probeKey(i), PROBE_LIFETIME_MS);

@@ -58,7 +58,7 @@ export function addLabel(router: SettingsRouter, { db, beginChange }: SiteParts,
     const endChange = beginChange();
     const by = { kind: 'developer', developerId } as const;
     const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
-    await endChange(false);
+    await endChange([]);
     redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
   });
 }
@@ -187,7 +187,7 @@ export function addExpiry(router: SettingsRouter, { db, beginChange }: SiteParts
     const endChange = beginChange();
     const { before, after } = await setKeyExpiry(db, prefix, chosen.expires, { kind: 'developer', developerId });
     const isChanged = before.expiresAt !== after.expiresAt;
-    const propagation = await endChange(isChanged);
+    const propagation = await endChange(isChanged ? [developerId] : []);
     if (isChanged) redirectAndConfirm(ctx, keyPath(prefix), 'expiry_changed', propagation);
     else redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
   });
@@ -298,7 +298,7 @@ export function addRevokeKey(router: SettingsRouter, { db, beginChange }: SitePa
     const { developerId } = ctx.state.session;
     const endChange = beginChange();
     const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
-    const propagation = await endChange(!wasRevoked);
+    const propagation = await endChange(wasRevoked ? [] : [developerId]);
     if (wasRevoked) redirectAndConfirm(ctx, keyPath(prefix), 'already_revoked');
     else redirectAndConfirm(ctx, keyPath(prefix), 'revoked', propagation);
   });

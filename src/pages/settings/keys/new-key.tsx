@@ -70,7 +70,7 @@ export function addCreateKey(router: SettingsRouter, { db, beginChange }: SitePa
     const details = { label: label === '' ? null : label, expires: expiry.expires ?? undefined, developerId };
     const endChange = beginChange();
     const created = await createKey(db, details, { kind: 'developer', developerId, formHash });
-    await endChange(false);
+    await endChange([]);
     const body = <ShownKey created={created} />;
     settingsPage(ctx, { title: 'Key created', tab: 'keys', address: keyPath(created.prefix) }, body);
   });
@@ -118,7 +118,7 @@ export function addRollKey(router: SettingsRouter, { db, beginChange }: SitePart
     const by = { kind: 'developer', developerId, formHash: hashOfForm(form) } as const;
     const endChange = beginChange();
     const { successor, predecessor } = await rollKey(db, prefixOf(ctx), seconds, by);
-    const propagation = await endChange(true);
+    const propagation = await endChange([developerId]);
     const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} />;
     settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
   });

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { Fence } from '../platform/postgres/fence.js';
+import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+
+/**
+ * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
+ * A record that was read from the database under a version is valid as long as that version is there.
+ *
+ * It begins with the newest timeline of the database that its author has connected to, `<system>/<timeline>/<random>`,
+ * so that a server or command that is still connected to an older primary notices.
+ */
+export interface Version {
+  /** Empty for none: it was never set, has expired, or is lost. */
+  readonly token: string;
+  /** Of the connection to Redis that it was read over: another server, or this one with older data, must not confirm it. */
+  readonly session: number;
+}
+
+/** How long a version lives, in milliseconds. A record ends with its version, so none outlasts it. */
+const VERSION_LIFETIME_MS = 7 * 24 * 3_600_000;
+
+/**
+ * The newest timeline, `<system>/<timeline>`. Versions expire and this does not, so a server on an older primary cannot
+ * replace an expired version of the newer one by its own.
+ */
+const TIMELINE_KEY = 'catalog:timeline';
+
+const TIMELINE = /^(\d+)\/(\d+)/;
+
+/** The most versions that are renewed at once. */
+const BATCH_SIZE = 500;
+
+/** @returns the name of a key of a developer. All of them are in one slot of a cluster, for the script that charges. */
+export function developerKey(developerId: number, ...parts: readonly string[]): string {
+  return `catalog:{${developerId}}:${parts.join(':')}`;
+}
+
+/** @returns the key of a developer's version */
+export function versionKey(developerId: number): string {
+  return `catalog:{${developerId}}:version`;
+}
+
+/**
+ * Sets a key, unless it names a newer timeline of the same system.
+ *
+ * KEYS: the key. ARGV: the new value, its system and timeline, and for a value that expires, after how many
+ * milliseconds. Reply: the value afterwards.
+ */
+const SET_UNLESS_NEWER = `
+local current = redis.call('get', KEYS[1]) or ''
+local system, timeline = string.match(current, '^(%d+)/(%d+)')
+if system == ARGV[2] and tonumber(timeline) > tonumber(ARGV[3]) then return current end
+if ARGV[4] then redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[4]) else redis.call('set', KEYS[1], ARGV[1]) end
+return ARGV[1]
+`;
+
+/** Raises the fence if a version, or what a server has published, names a newer timeline. */
+export function observeTimeline(fence: Fence, value: string): void {
+  const [, system, number] = TIMELINE.exec(value) ?? [];
+  if (system !== undefined) fence.observe({ system, number: Number(number) });
+}
+
+/**
+ * Publishes the timeline of the database, or raises the fence if a newer one was published.
+ *
+ * @throws RedisUnavailable
+ */
+export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<void> {
+  const { system, number } = timelineOf(fence);
+  await setUnlessNewer(redis, fence, TIMELINE_KEY, `${system}/${number}`);
+}
+
+/**
+ * Creates the version of a developer who has none. It confirms no record. A server on an older primary finds that out
+ * first: the version that was there may have been of the newer one.
+ */
+export async function createVersion(redis: RedisLink, fence: Fence, developerId: number): Promise<void> {
+  const key = versionKey(developerId);
+  const creating = publishTimeline(redis, fence).then(() =>
+    redis.run(key, (client) => client.set(key, newToken(fence), 'PX', VERSION_LIFETIME_MS, 'NX')),
+  );
+  await ifAvailable(creating);
+}
+
+/**
+ * Renews the versions of developers, so that every server reads their keys from the database again. Call it after a
+ * change is committed, and before it is reported as done. If another server has become the primary, the fence is raised
+ * and its versions stay.
+ *
+ * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
+ */
+export async function renewVersions(redis: RedisLink, fence: Fence, developerIds: readonly number[]): Promise<true> {
+  await publishTimeline(redis, fence);
+  for (let i = 0; i < developerIds.length; i += BATCH_SIZE) {
+    const renewals = developerIds
+      .slice(i, i + BATCH_SIZE)
+      .map((id) => setUnlessNewer(redis, fence, versionKey(id), newToken(fence), VERSION_LIFETIME_MS));
+    await Promise.all(renewals);
+  }
+  return true;
+}
+
+async function setUnlessNewer(
+  redis: RedisLink,
+  fence: Fence,
+  key: string,
+  value: string,
+  ...lifetimeMs: readonly number[]
+): Promise<void> {
+  const { system, number } = timelineOf(fence);
+  const now = await redis.run(key, (client) =>
+    client.eval(SET_UNLESS_NEWER, 1, key, value, system, number, ...lifetimeMs),
+  );
+  observeTimeline(fence, String(now));
+}
+
+/** Every connection of a server and a command has set a timeline. */
+function timelineOf({ newest }: Fence): { readonly system: string; readonly number: number } {
+  return newest ?? { system: '0', number: 0 };
+}
+
+function newToken(fence: Fence): string {
+  const { system, number } = timelineOf(fence);
+  return `${system}/${number}/${randomUUID()}`;
+}
