@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { CallerCache } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
+import type { Version } from '../../src/admission/versions.js';
 import { eachCase } from '../support/each-case.js';
 
 const CALLER: Caller = {
@@ -13,64 +14,94 @@ const CALLER: Caller = {
   expiresAt: Infinity,
 };
 
+const OTHER: Caller = { ...CALLER, keyId: 2, developerId: 2 };
+
+const version = (token: string, session = 1): Version => ({ token, session });
+
 describe('the cache of callers', () => {
   let cache: CallerCache;
+
+  /** Keeps a caller under the hash that is the id of its key, as read now. */
+  const keep = (caller = CALLER): void => cache.keep(cache.learned, String(caller.keyId), caller);
+  const find = (caller = CALLER): string | undefined => cache.get(String(caller.keyId))?.version.token;
 
   beforeEach(() => {
     cache = new CallerCache();
     cache.open();
-    cache.replaceEpoch(undefined, 'first');
+    cache.learn(1, version('first'));
+    cache.learn(2, version('of another'));
   });
 
-  it('the cache finds a copy of a record by its whole hash, with its epoch', () => {
-    cache.keep(cache.generation, 'ab', CALLER);
-    const found = cache.get('ab');
-    assert.deepEqual(found, { caller: CALLER, epoch: 'first' });
+  it('the cache finds a copy of a record by its whole hash, with its version', () => {
+    cache.keep(cache.learned, 'ab', CALLER);
+    const found = cache.get('ab') ?? assert.fail();
+    assert.deepEqual([found.caller, found.version.token, found.version.session], [CALLER, 'first', 1]);
     assert.notEqual(found.caller.plan, CALLER.plan);
     for (const other of ['a', 'ac']) assert.equal(cache.get(other), undefined);
   });
 
-  it('the cache keeps nothing without an epoch, nor before it is open', () => {
+  it('the cache keeps nothing without a version of its developer, nor before it is open', () => {
     const closed = new CallerCache();
-    closed.replaceEpoch(undefined, 'first');
-    closed.keep(closed.generation, 'a', CALLER);
-    assert.deepEqual([closed.epoch, closed.size], [undefined, 0]);
+    closed.learn(1, version('first'));
+    closed.keep(closed.learned, 'a', CALLER);
     closed.open();
-    closed.keep(closed.generation, 'a', CALLER);
+    closed.keep(closed.learned, 'a', CALLER);
+    closed.learn(2, version('of another'));
+    closed.keep(closed.learned, 'a', CALLER);
     assert.equal(closed.size, 0);
+    closed.learn(1, version('first'));
+    closed.keep(closed.learned, 'a', CALLER);
+    assert.equal(closed.get('a')?.version.token, 'first');
   });
 
-  it('the cache replaces the epoch that a request has seen end, and no later one', () => {
-    cache.keep(cache.generation, 'a', CALLER);
-    cache.replaceEpoch('another', 'third');
-    assert.equal(cache.get('a')?.epoch, 'first');
-    cache.replaceEpoch('first', 'second');
-    assert.deepEqual([cache.epoch, cache.size], ['second', 0]);
-    cache.replaceEpoch('second', '');
-    assert.equal(cache.epoch, undefined);
+  it('the same version, learned again, changes nothing', () => {
+    const { learned } = cache;
+    keep();
+    cache.learn(1, version('first'));
+    assert.deepEqual([find(), cache.learned], ['first', learned]);
   });
 
   const CHANGES: Readonly<Record<string, () => void>> = {
-    'a change was announced': () => cache.clear(),
-    'Redis or the primary was lost': () => cache.reset(),
+    'a change was announced': () => cache.drop(1),
+    'a change was announced, and the version learned again': () => {
+      cache.drop(1);
+      cache.learn(1, version('first'));
+    },
+    'a change of every developer was announced, or the primary lost': () => cache.clear(),
     'the announcements were lost': () => cache.close(),
-    'the epoch ended': () => cache.replaceEpoch('first', ''),
-    'another epoch began': () => cache.replaceEpoch('first', 'second'),
-    'the first epoch returned after another': () => {
-      cache.replaceEpoch('first', 'second');
-      cache.replaceEpoch('second', 'first');
+    'the announcements were lost, and are back': () => {
+      cache.close();
+      cache.open();
+      cache.learn(1, version('first'));
+    },
+    'the version ended': () => cache.learn(1, version('')),
+    'another version began': () => cache.learn(1, version('second')),
+    'the same version was read over another connection': () => cache.learn(1, version('first', 2)),
+    'the first version returned after another': () => {
+      cache.learn(1, version('second'));
+      cache.learn(1, version('first'));
     },
   };
-  it('the cache keeps no record after a change, whether it was read before or was being read', () =>
+  it('the cache keeps no record of a developer after a change, whether it was read before or was being read', () =>
     eachCase(Object.entries(CHANGES), ([, happens]) => {
       cache.close();
       cache.open();
-      cache.replaceEpoch(undefined, 'first');
-      const { generation } = cache;
-      cache.keep(generation, 'a', CALLER);
-      assert.equal(cache.size, 1);
+      cache.learn(1, version('first'));
+      const { learned } = cache;
+      keep();
+      assert.equal(find(), 'first');
       happens();
-      cache.keep(generation, 'b', CALLER);
-      assert.deepEqual([cache.get('a'), cache.get('b'), cache.size], [undefined, undefined, 0]);
+      cache.keep(learned, 'being read', CALLER);
+      assert.deepEqual([find(), cache.get('being read')], [undefined, undefined]);
     }));
+
+  it('the cache keeps the records of every other developer', () => {
+    const { learned } = cache;
+    keep(OTHER);
+    for (const happens of [() => cache.drop(1), () => cache.learn(1, version('second'))]) {
+      happens();
+      cache.keep(learned, 'being read', OTHER);
+      assert.deepEqual([find(OTHER), cache.get('being read')?.caller], ['of another', OTHER]);
+    }
+  });
 });
