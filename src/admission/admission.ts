@@ -28,8 +28,8 @@ export interface AdmissionParts {
   /** Stays closed without Redis. */
   readonly cache: CallerCache;
   readonly limiter: Limiter;
-  /** Creates the version of a developer, where Redis holds none; resolves in any case. */
-  readonly createVersion: (developerId: number) => Promise<void>;
+  /** Creates the version of a developer who has none; undefined if somebody else was quicker, or Redis is away. */
+  readonly createVersion: (developerId: number) => Promise<Version | undefined>;
 }
 
 /**
@@ -54,7 +54,7 @@ export function createAdmission({ loadCaller, fence, cache, limiter, createVersi
     cache.keep(learned, hash, caller);
     const { kind, quotas, version } = await limiter.charge(caller);
     noteVersion(caller.developerId, version);
-    if (version?.token === '') await createVersion(caller.developerId);
+    if (version?.token === '') noteVersion(caller.developerId, await createVersion(caller.developerId));
     fence.confirm(timeline);
     return { kind, caller, quotas };
   }

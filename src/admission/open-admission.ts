@@ -17,7 +17,7 @@ import { announceIn, beginChange, type EndChange } from './invalidate-callers.js
 import { createVersion, publishTimeline } from './versions.js';
 
 /** Where triggers announce each change of a key, a developer or a plan: db/migrations/011_changes_by_developer.sql. */
-const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id', channel: 'catalog_callers' } as const;
+export const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id', channel: 'catalog_callers' } as const;
 
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
@@ -134,7 +134,7 @@ async function openShared(
       fence,
       limiter,
       cache,
-      createVersion: (id) => createVersion(redis, fence, id),
+      createVersion: (id) => ifAvailable(createVersion(redis, fence, id)),
     }),
     limiter,
     redis,

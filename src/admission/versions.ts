@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Fence } from '../platform/postgres/fence.js';
-import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+import type { RedisLink } from '../platform/redis/link.js';
 
 /**
  * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
@@ -23,7 +23,7 @@ const VERSION_LIFETIME_MS = 7 * 24 * 3_600_000;
  * The newest timeline, `<system>/<timeline>`. Versions expire and this does not, so a server on an older primary cannot
  * replace an expired version of the newer one by its own.
  */
-const TIMELINE_KEY = 'catalog:timeline';
+export const TIMELINE_KEY = 'catalog:timeline';
 
 const TIMELINE = /^(\d+)\/(\d+)/;
 
@@ -71,15 +71,20 @@ export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<v
 }
 
 /**
- * Creates the version of a developer who has none. It confirms no record. A server on an older primary finds that out
- * first: the version that was there may have been of the newer one.
+ * Creates the version of a developer who has none. It confirms no record that is kept by now. A server on an older
+ * primary finds that out first: the version that was there may have been of the newer one.
+ *
+ * @returns undefined if somebody else was quicker
+ * @throws RedisUnavailable
  */
-export async function createVersion(redis: RedisLink, fence: Fence, developerId: number): Promise<void> {
+export async function createVersion(redis: RedisLink, fence: Fence, developerId: number): Promise<Version | undefined> {
+  await publishTimeline(redis, fence);
   const key = versionKey(developerId);
-  const creating = publishTimeline(redis, fence).then(() =>
-    redis.run(key, (client) => client.set(key, newToken(fence), 'PX', VERSION_LIFETIME_MS, 'NX')),
-  );
-  await ifAvailable(creating);
+  const token = newToken(fence);
+  return redis.run(key, async (client, session) => {
+    const isSet = await client.set(key, token, 'PX', VERSION_LIFETIME_MS, 'NX');
+    return isSet === null ? undefined : { token, session };
+  });
 }
 
 /**

@@ -115,11 +115,15 @@ function addAdmission(
   });
   metrics.readCounter({
     name: 'catalog_caller_cache_lookups_total',
-    help: 'Lookups of keys in the cache; stale is a record whose epoch could not be confirmed.',
+    help: 'Lookups of keys in the cache; stale is a record whose version could not be confirmed.',
     labels: ['result'],
     read: () => entries(cache.lookupCounts, (result, value) => ({ labels: { result }, value })),
   });
-  metrics.readGauge({ name: 'catalog_caller_cache_records', help: 'Cached callers.', read: () => cache.size });
+  metrics.readGauge({
+    name: 'catalog_caller_cache_records',
+    help: 'Cached callers, including those whose version has ended.',
+    read: () => cache.size,
+  });
   metrics.readGauge({
     name: 'catalog_caller_cache_open',
     help: 'Whether the cache may be used: 1, or 0 while change notifications are down.',

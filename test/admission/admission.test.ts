@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { ANNOUNCEMENTS } from '../../src/admission/open-admission.js';
+import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { setPlan } from '../../src/limits/plans.js';
+import { openConnection, type Connection } from '../../src/platform/postgres/connection.js';
+import { AnnouncementListener } from '../../src/platform/postgres/notifications.js';
 import { ask } from '../support/deployments/ask.js';
 import { eventually } from '../support/eventually.js';
 import { forgeKey } from '../support/keys/forged-key.js';
@@ -42,7 +47,7 @@ describe('admission from a cache', () => {
     await eventually('the key is cached', async () => (await queriesFor(() => status(key))) === 0);
   }
 
-  /** Changes the database without an announcement, so that only the epoch can end a record. */
+  /** Changes the database without an announcement, so that only the version can end a record. */
   function unannounced(act: (db: Knex) => Promise<unknown>): Promise<unknown> {
     return pastTriggers(world.db, 'api_keys', act);
   }
@@ -71,54 +76,85 @@ describe('admission from a cache', () => {
     assert.equal(after.commands - before.commands - (after.pings - before.pings), 100 * (1 + 7) + 1);
   });
 
-  it('many requests that arrive together after a new epoch read their caller with few queries', async () => {
-    const { key } = world.service;
+  it('many requests that arrive together after a new version read their caller with few queries', async () => {
+    const { key, developerId } = await world.newKey();
     await cached(key);
-    await direct.set(EPOCH_KEY, 'another');
+    await direct.set(versionKey(developerId), 'another');
     const queries = await queriesFor(() => Promise.all(Array.from({ length: 50 }, () => status(key))));
     // Some may arrive after the first queries were sent.
     assert.ok(queries <= 2 * LOOKUPS_AT_ONCE, `${queries} queries`);
   });
 
-  it('a server creates an epoch if Redis has none, and trusts no record from before', async () => {
-    for (const lose of [() => direct.del(EPOCH_KEY), () => direct.set(EPOCH_KEY, '')]) {
-      const { key } = await world.newKey();
+  it('a server creates a version if Redis has none, and trusts no record from before', async () => {
+    const { key, developerId } = await world.newKey();
+    const version = versionKey(developerId);
+    for (const lose of [() => direct.del(version), () => direct.set(version, '')]) {
       await cached(key);
       await lose();
       assert.equal(await queriesFor(() => status(key)), 1);
-      const created = await eventually('there is an epoch', () => direct.get(EPOCH_KEY));
+      if ((await direct.get(version)) === '') await direct.del(version);
+      assert.equal(await status(key), 200);
+      const created = (await direct.get(version)) ?? assert.fail();
       assert.match(created, /^\d+\/1\/[0-9a-f-]{36}$/);
+      assert.ok((await direct.pttl(version)) > 24 * 3_600_000);
       await cached(key);
-      assert.equal(await direct.get(EPOCH_KEY), created);
+      assert.equal(await direct.get(version), created);
     }
   });
 
-  it('a server does not return to records of an epoch that ended, even if Redis does', async () => {
-    const [known, unknown] = [await world.newKey(), await world.newKey()];
-    await direct.set(EPOCH_KEY, 'first');
-    await cached(known.key);
-    // The end is noticed by a request whose caller is cached, or by one whose caller is not.
-    for (const other of [world.service.key, unknown.key]) {
-      await direct.set(EPOCH_KEY, 'first');
-      await cached(known.key);
-      await direct.set(EPOCH_KEY, 'second');
-      assert.equal(await queriesFor(() => status(other)), 1);
-      await direct.set(EPOCH_KEY, 'first');
-      assert.equal(await queriesFor(() => status(known.key)), 1);
-    }
-    await cached(known.key);
-    await unannounced((db) => revokeKey(db, known.prefix));
-    for (const epoch of ['third', 'first']) {
-      await direct.set(EPOCH_KEY, epoch);
-      assert.equal(await status(known.key), 401, epoch);
-    }
+  it('a server that creates a version publishes its timeline first, unless a newer one is there', async () => {
+    const { key, developerId } = await world.newKey();
+    const version = versionKey(developerId);
+    await direct.del(TIMELINE_KEY, version);
+    assert.equal(await status(key), 200);
+    const timeline = (await direct.get(TIMELINE_KEY)) ?? assert.fail();
+    assert.match(timeline, /^\d+\/1$/);
+    assert.equal((await direct.get(version))?.startsWith(`${timeline}/`), true);
+    assert.equal(await direct.pttl(TIMELINE_KEY), -1);
   });
 
-  it('a server trusts no record from before an outage of Redis, even if Redis returns with the same epoch', async () => {
-    const { key, prefix } = await world.newKey();
-    await direct.del(EPOCH_KEY);
+  it('a server does not return to records of a version that ended, even if Redis does', async () => {
+    const { key, prefix, developerId } = await world.newKey();
+    const second = await world.newKey({ developerId });
+    const version = versionKey(developerId);
+    await direct.set(version, 'first');
     await cached(key);
-    const first = await direct.get(EPOCH_KEY);
+    // The end is noticed by a request whose caller is cached, or by one whose caller is not.
+    for (const other of [key, second.key]) {
+      await direct.set(version, 'first');
+      await cached(key);
+      await direct.set(version, 'second');
+      assert.equal(await queriesFor(() => status(other)), 1);
+      await direct.set(version, 'first');
+      assert.equal(await queriesFor(() => status(key)), 1);
+    }
+    await cached(key);
+    await unannounced((db) => revokeKey(db, prefix));
+    for (const token of ['third', 'first']) {
+      await direct.set(version, token);
+      assert.equal(await status(key), 401, token);
+    }
+  });
+
+  it('a change of a developer costs no other developer a query, whether by its version or by its announcement', async () => {
+    const [kept, changed] = [await world.newKey(), await world.newKey()];
+    for (const change of [
+      async () => direct.set(versionKey(changed.developerId), 'another'),
+      () => revokeKey(world.db, changed.prefix),
+    ]) {
+      await cached(kept.key);
+      await cached(changed.key);
+      await change();
+      await eventually('the change is seen', async () => (await queriesFor(() => status(changed.key))) === 1);
+      assert.equal(await queriesFor(() => status(kept.key)), 0);
+    }
+  });
+
+  it('a server trusts no record from before an outage of Redis, even if Redis returns with the same version', async () => {
+    const { key, prefix, developerId } = await world.newKey();
+    const version = versionKey(developerId);
+    await cached(key);
+    const first = await direct.get(version);
     world.service.changes.length = 0;
     await world.redis.kill();
     assert.equal(await status(world.service.key), 200);
@@ -127,7 +163,7 @@ describe('admission from a cache', () => {
     await world.redis.restart();
     await eventually('Redis is back', () => world.service.changes.includes('redis back'));
     assert.deepEqual(world.service.changes, ['redis lost', 'redis back']);
-    assert.equal(await direct.get(EPOCH_KEY), first);
+    assert.equal(await direct.get(version), first);
     assert.equal(await status(key), 401);
     await cached(world.service.key);
   });
@@ -193,6 +229,69 @@ describe('admission from a cache', () => {
     for (let i = 0; i < 2; i += 1) assert.equal((await ask(url, key)).status, 200);
     await revokeKey(world.db, prefix);
     await eventually('the revocation is seen', async () => (await ask(url, key)).status === 401);
+  });
+
+  it('an announcement stays until five minutes after another change has found it committed', async () => {
+    const rows = (): Promise<{ developer_id: number; is_found: boolean }[]> =>
+      world
+        .db('caller_changes')
+        .select('developer_id', world.db.raw('found_at is not null as is_found'))
+        .orderBy(['txid', 'developer_id']);
+    await world.db('caller_changes').delete();
+    const [first, second, third] = [await world.newKey(), await world.newKey(), await world.newKey()];
+    await world.db.transaction(async (late) => {
+      await revokeKey(late, first.prefix);
+      await revokeKey(world.db, second.prefix);
+      await late.raw('update api_keys set revoked_at = now() where prefix = ?', [third.prefix]);
+    });
+    const found = (isFound: boolean, ...keys: readonly CreatedKey[]) =>
+      keys.map(({ developerId }) => ({ developer_id: developerId, is_found: isFound }));
+    assert.deepEqual(await rows(), found(false, first, third, second));
+    await setPlan(world.db, 'free', { name: 'Free of charge' });
+    const everyone = { developer_id: 0, is_found: false };
+    assert.deepEqual(await rows(), [...found(true, first, third, second), everyone]);
+    // Two of them long ago.
+    const past = world.db('caller_changes').whereIn('developer_id', [first.developerId, second.developerId]);
+    await past.update({ found_at: world.db.raw("now() - interval '301 seconds'") });
+    const [last] = [await world.newKey()];
+    await revokeKey(world.db, last.prefix);
+    assert.deepEqual(await rows(), [...found(true, third), { ...everyone, is_found: true }, ...found(false, last)]);
+  });
+
+  it('everything counts as changed for a listener that has not looked for a minute, by the clock of the database', async () => {
+    // PostgreSQL's own clock is found after this one.
+    await world.db.raw(`
+      create schema skewed;
+      create table skewed.clock as select interval '0' as ahead;
+      create function skewed.clock_timestamp() returns timestamptz language sql
+        as 'select pg_catalog.clock_timestamp() + ahead from skewed.clock'`);
+    const changes: (readonly number[])[] = [];
+    const connect = async (): Promise<Connection> => {
+      const options = { applicationName: 'test', acquireTimeoutMs: 60_000, statementTimeoutMs: 60_000 };
+      const connection = await openConnection({ ...options, address: world.url });
+      await connection.query('set search_path to skewed, pg_catalog, public');
+      return connection;
+    };
+    const listener = new AnnouncementListener(connect, ANNOUNCEMENTS, {
+      onListening: () => undefined,
+      onChange: (ids) => changes.push(ids),
+      onLost: (error) => assert.fail(String(error)),
+    });
+    await listener.start();
+    const forward = (time: string): Promise<unknown> => world.db.raw(`update skewed.clock set ahead = '${time}'`);
+    try {
+      const { prefix, developerId } = await world.newKey();
+      await forward('20 seconds');
+      await revokeKey(world.db, prefix);
+      await eventually('the change is reported', () => changes.length > 0);
+      assert.deepEqual(changes, [[developerId]]);
+      await forward('2 minutes');
+      await eventually('everything is reported', () => changes.length > 1);
+      assert.deepEqual(changes[1], [0]);
+    } finally {
+      await listener.stop();
+      await world.db.raw('drop schema skewed cascade');
+    }
   });
 
   it('a change is announced however long its transaction was open', async () => {

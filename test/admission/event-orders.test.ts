@@ -62,10 +62,13 @@ describe('admission in whatever order things happen', () => {
           return value;
         },
         // Creates a version.
-        set: async (key: string, value: string) => this.#versions.has(key) || this.#versions.set(key, value),
+        set: async (key: string, value: string) => (this.#versions.has(key) ? null : this.#versions.set(key, value)),
       };
       const redis = {
-        run: (_key: string, command: (it: typeof client) => Promise<unknown>) => this.#roundTrip(() => command(client)),
+        run: (_key: string, command: (it: typeof client, session: number) => Promise<unknown>) => {
+          const session = this.#session;
+          return this.#roundTrip(() => command(client, session));
+        },
       } as unknown as RedisLink;
       const charge = async ({ developerId }: QuotaRequest): Promise<Decision> => {
         const session = this.#session;

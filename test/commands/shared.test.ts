@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
+import { versionKey } from '../../src/admission/versions.js';
 import { suspendDeveloper } from '../../src/developers/developers.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { runCommand } from '../support/programs/command.js';
@@ -10,8 +11,6 @@ import { send } from '../support/request.js';
 import { startRedis } from '../support/redis/redis.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
-
-const EPOCH = '{catalog}:epoch';
 
 interface Names {
   readonly prefix: string;
@@ -110,7 +109,7 @@ describe('commands beside servers that share a Redis', () => {
     }
   });
 
-  it('every command that changes keys, developers or plans renews the epoch after its commit and not before', async () => {
+  it('every command that changes keys, developers or plans renews the version after its commit and not before', async () => {
     for (const [what, table, change] of CHANGES) {
       const names = await world.newKey({ planId: 'free' });
       if (what === 'developers reinstate') await suspendDeveloper(world.db, names.developerId);
@@ -120,15 +119,16 @@ describe('commands beside servers that share a Redis', () => {
       );
       const system = rows[0]?.system ?? assert.fail();
       const before = `${system}/1/before`;
+      const version = versionKey(names.developerId);
       const turn = await holdCommits(world.db, table);
       try {
-        await direct.set(EPOCH, before);
+        await direct.set(version, before);
         const command = catalog(...change(names));
         await eventually(`the commit of ${what} is held`, () => turn.isWaitedFor());
-        assert.equal(await direct.get(EPOCH), before, what);
+        assert.equal(await direct.get(version), before, what);
         await turn.release();
         assert.equal((await command).code, 0);
-        assert.match(String(await direct.get(EPOCH)), new RegExp(`^${system}/1/[0-9a-f-]{36}$`));
+        assert.match(String(await direct.get(version)), new RegExp(`^${system}/1/[0-9a-f-]{36}$`));
       } finally {
         await turn.release();
       }

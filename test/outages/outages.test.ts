@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { EPOCH_KEY, setEpoch } from '../../src/admission/epoch.js';
+import { renewVersions, versionKey } from '../../src/admission/versions.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { ifAvailable, RedisLink } from '../../src/platform/redis/link.js';
@@ -12,7 +13,7 @@ import { startRedisCluster, type TestRedisCluster, type TestShard } from '../sup
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 import { Load } from './load.js';
-import { prepareCatalogue, prepareQuestions } from './questions.js';
+import { prepareCatalogue, prepareQuestions, type Questions } from './questions.js';
 
 /** The bound on a request: Redis gets one second of it. It is not what is tested, so a busy machine has time. */
 const REQUEST_TIMEOUT_MS = '3600';
@@ -37,7 +38,7 @@ const ROLE = 'outage_server';
 /** What is done to Redis or PostgreSQL. */
 interface Fault {
   readonly of: 'Redis' | 'PostgreSQL';
-  readonly strike: () => unknown;
+  readonly strike: (prepared: Questions) => unknown;
   readonly mend?: () => unknown;
   /** The servers that surely lose it, by their place. */
   readonly losers?: readonly number[];
@@ -81,7 +82,7 @@ describe('outages under load', () => {
     ]);
     cluster = await startRedisCluster();
     world.defer(() => cluster.stop());
-    shard = await cluster.shardOf(EPOCH_KEY);
+    [shard] = cluster.shards;
     const inCluster = { ...settings, ...cluster.environment };
     clustered = await Promise.all([world.startServer(inCluster), world.startServer(inCluster)]);
     admin = new Redis(world.redis.url);
@@ -130,12 +131,13 @@ describe('outages under load', () => {
       mend: () => (toRedis.delayMs = 0),
       losers: [1],
     },
-    // Each new epoch takes several steps, none of which is too slow by itself.
-    'Redis is slow, with one new epoch after the other': {
+    // Each new version takes several steps, none of which is too slow by itself.
+    'Redis is slow, with one new version after the other': {
       of: 'Redis',
-      strike: () => {
+      strike: ({ limited, doomed }) => {
         toRedis.delayMs = SLOW_MS;
-        renewing = setInterval(() => void ifAvailable(setEpoch(link, new Fence(), 'renew')), SLOW_MS);
+        const developerIds = [limited.developerId, doomed.developerId];
+        renewing = setInterval(() => void ifAvailable(renewVersions(link, new Fence(), developerIds)), SLOW_MS);
       },
       mend: () => {
         toRedis.delayMs = 0;
@@ -145,7 +147,10 @@ describe('outages under load', () => {
     'a shard of a Redis Cluster is dead': {
       of: 'Redis',
       inCluster: true,
-      strike: () => shard.master.kill(),
+      strike({ limited }) {
+        shard = cluster.shardOf(versionKey(limited.developerId));
+        return shard.master.kill();
+      },
       mend: () => cluster.failOver(shard),
       losers: [0, 1],
     },
@@ -200,7 +205,9 @@ describe('outages under load', () => {
       of === 'Redis' ? 'no request fails, and a key that is revoked meanwhile is refused' : 'requests get 503 at worst';
     it(`${promise} while ${what}, and servers recover by themselves`, async () => {
       const asked = inCluster ? clustered : [servers[0], servers[of === 'Redis' ? 1 : 2]];
-      const prepared = await prepareQuestions(world.db, servers[0].url);
+      const shardOf = ({ developerId }: CreatedKey): TestShard => cluster.shardOf(versionKey(developerId));
+      const isElsewhere = (one: CreatedKey, other: CreatedKey): boolean => shardOf(one) !== shardOf(other);
+      const prepared = await prepareQuestions(world.db, servers[0].url, inCluster && isElsewhere);
       // Nothing can be revoked without PostgreSQL.
       const questions = prepared.all.filter(({ name }) => of === 'Redis' || name !== 'doomed');
       const logged = asked.map((server) => stateChanges(server).length);
@@ -212,12 +219,13 @@ describe('outages under load', () => {
         await answersMore(load);
         load.mayBeUnavailable = of === 'PostgreSQL';
         try {
-          await strike();
+          await strike(prepared);
           if (!isShort) for (const i of losers) await untilReady(asked[i] ?? assert.fail(), of);
           if (of === 'Redis') {
             // What a command does before it reports the revocation as done.
-            await revokeKey(world.db, prepared.doomedPrefix);
-            await ifAvailable(setEpoch(inCluster ? clusterLink : link, new Fence(), 'renew'));
+            const { prefix, developerId } = prepared.doomed;
+            await revokeKey(world.db, prefix);
+            await ifAvailable(renewVersions(inCluster ? clusterLink : link, new Fence(), [developerId]));
             prepared.noteRevoked();
           }
           await answersMore(load);
@@ -262,6 +270,8 @@ describe('outages under load', () => {
       const { limited = 0 } = servedByName;
       assert.ok(limited <= prepared.limit * (1 + losses + (what.includes('without') ? 1 : 0)), `${limited} served`);
       assert.ok(limited >= prepared.limit, 'limits are enforced, and nothing else');
+      // A shard counts its own developers as if nothing had happened to another one.
+      assert.equal(servedByName.elsewhere, inCluster && prepared.limit);
     });
   }
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { generateApiKey } from '../../src/keys/api-key.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { newKey, newPlan, UNLIMITED } from '../support/keys/new-key.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles } from '../support/titles.js';
@@ -23,8 +24,9 @@ export interface Questions {
   readonly all: readonly Question[];
   /** Requests a day of the key that uses up its plan. */
   readonly limit: number;
-  /** The prefix of the key that is revoked meanwhile. */
-  readonly doomedPrefix: string;
+  /** The key that uses up its plan, and the one that is revoked meanwhile. */
+  readonly limited: CreatedKey;
+  readonly doomed: CreatedKey;
   /** Call it when the revocation has returned: from then on the key must be refused. */
   noteRevoked(): void;
 }
@@ -37,9 +39,19 @@ export async function prepareCatalogue(db: Knex): Promise<void> {
   await newPlan(db, 'limited', UNLIMITED, LIMIT);
 }
 
-/** Makes keys for one outage, and asks a server for the answers that are right as long as nobody writes. */
-export async function prepareQuestions(db: Knex, url: string): Promise<Questions> {
+/**
+ * Makes keys for one outage, and asks a server for the answers that are right as long as nobody writes.
+ *
+ * @param isElsewhere - whether the outage leaves a developer alone, if it does not strike the one whose plan is used up
+ */
+export async function prepareQuestions(
+  db: Knex,
+  url: string,
+  isElsewhere?: (limited: CreatedKey, other: CreatedKey) => boolean,
+): Promise<Questions> {
   const [steady, limited, doomed] = [await newKey(db), await newKey(db, { planId: 'limited' }), await newKey(db)];
+  let apart = isElsewhere && (await newKey(db, { planId: 'limited' }));
+  while (apart && isElsewhere?.(limited, apart) === false) apart = await newKey(db, { planId: 'limited' });
   let revokedAt = Infinity;
   const headersOf = (key: string) => () => ({ authorization: `Bearer ${key}`, 'x-forwarded-for': newAddress() });
   const steadily = async (path: string): Promise<Question> => {
@@ -50,7 +62,8 @@ export async function prepareQuestions(db: Knex, url: string): Promise<Questions
   const { etag = '' } = (await send(url, stats, { headers: headersOf(steady.key)() })).headers;
   return {
     limit: LIMIT,
-    doomedPrefix: doomed.prefix,
+    limited,
+    doomed,
     noteRevoked: () => (revokedAt = performance.now()),
     all: [
       await steadily('/api/v1/me'),
@@ -79,12 +92,11 @@ export async function prepareQuestions(db: Knex, url: string): Promise<Questions
           return verdict === 'unavailable' ? { wrong: '503 for what needs nothing' } : verdict;
         },
       },
-      {
-        name: 'limited',
-        path: '/api/v1/me',
-        headers: headersOf(limited.key),
-        judge: (reply) => (reply.status === 429 ? refused(reply, 429, 'rate_limit_exceeded') : served(reply)),
-      },
+      ...Object.entries({ limited, ...(apart && { elsewhere: apart }) }).map(([name, { key }]): Question => {
+        const judge = (reply: Reply): Verdict =>
+          reply.status === 429 ? refused(reply, 429, 'rate_limit_exceeded') : served(reply);
+        return { name, path: '/api/v1/me', headers: headersOf(key), judge };
+      }),
       {
         name: 'doomed',
         path: '/api/v1/me',

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { Dependency } from '../../src/platform/telemetry/health.js';
 import { openTestDatabase } from '../support/database.js';
@@ -39,24 +40,30 @@ describe('a standby of the primary', () => {
   /** Revoked before and after the promotion. */
   let early: string;
   let revoked: string;
-  /** No server has seen it. */
+  /** No server has seen them. */
   let unseen: string;
+  let forgotten: CreatedKey;
   let other: string;
   let requests = 0;
+  let client: Redis;
   const agent = new Agent({ keepAlive: true });
 
   before(async () => {
     const keys = [];
     for (let i = 0; i < 5; i += 1) keys.push(await world.newKey());
+    forgotten = await world.newKey();
     [kept = '', early = '', revoked = '', other = '', unseen = ''] = keys.map(({ key }) => key);
     standby = await startReplica(world.postgres);
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
     world.defer(() => agent.destroy());
+    client = new Redis(world.redis.url);
+    world.defer(() => client.disconnect());
     const options = { databaseUrl: network.url, trustedProxies: 1 };
     alone = await world.startService({ ...options, settings: { REDIS_URL: '' } });
     const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
-    servers = [await world.startService({ ...options, settings }), await world.startService(options)];
+    servers = [await world.startService({ ...options, settings })];
+    for (let i = 0; i < 2; i += 1) servers.push(await world.startService(options));
     operator = await signInOperator(servers[0] ?? assert.fail());
     assert.doesNotMatch((await operator.get('/')).text, /A standby was promoted/);
     for (const key of [kept, early, revoked, other])
@@ -161,9 +168,10 @@ describe('a standby of the primary', () => {
     const { code, stdout, stderr } = await revoke(revoked, network.url);
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(stdout, /refused from the next request/);
-    assert.equal((await revoke(unseen, network.url)).code, 0);
-    // With a record in the cache and without.
-    for (const [i, key] of [revoked, unseen].entries()) {
+    for (const key of [unseen, forgotten.key]) assert.equal((await revoke(key, network.url)).code, 0);
+    // With a record in the cache, without one, and when the new version has expired since.
+    assert.equal(await client.del(versionKey(forgotten.developerId)), 1);
+    for (const [i, key] of [revoked, unseen, forgotten.key].entries()) {
       const [status = 0] = await ask(servers[i]?.url ?? '', key);
       assert.ok([401, 503].includes(status), `${status}`);
     }
@@ -183,6 +191,7 @@ describe('a standby of the primary', () => {
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /^catalog: The database .*no longer the primary/);
     }
+    assert.match(String(await client.get(TIMELINE_KEY)), /\/2$/);
     for (const { url } of servers) assert.deepEqual(await ask(url, other), [200]);
   });
 
@@ -248,10 +257,9 @@ describe('a standby of the primary', () => {
   });
 
   it('a page does not report a revocation that was made on an older primary', async () => {
-    const client = new Redis(world.redis.url);
     // What a server publishes that is connected to the next primary.
-    const published = ((await client.get(EPOCH_KEY)) ?? '').replace('/2/', '/3/');
-    await client.set(EPOCH_KEY, published);
+    const published = ((await client.get(TIMELINE_KEY)) ?? '').replace('/2', '/3');
+    await client.set(TIMELINE_KEY, published);
     // The second server finds the key revoked already.
     for (const { url } of servers) {
       const { status } = await send(url, '/revoke-leaked-key', {
@@ -259,9 +267,8 @@ describe('a standby of the primary', () => {
         headers: { 'content-type': 'application/json', origin: url },
         body: JSON.stringify({ key: other }),
       });
-      assert.deepEqual([status, await client.get(EPOCH_KEY)], [503, published]);
+      assert.deepEqual([status, await client.get(TIMELINE_KEY)], [503, published]);
       assert.deepEqual(await ask(url, kept), [503]);
     }
-    client.disconnect();
   });
 });

@@ -59,7 +59,7 @@ describe('limits over three servers', () => {
     const { key, developerId } = await world.newKey({ planId: await newPlan(world.db, 'edge', LIMIT, UNLIMITED) });
     assert.deepEqual(tally(await storm(LIMIT + 30, key)), { 200: LIMIT, 429: 30 });
     // The window is about to end while requests keep arriving.
-    await redis.pexpire(`{catalog}:count:minute:${developerId}:edge`, 600);
+    await redis.pexpire(`catalog:{${developerId}}:minute:edge`, 600);
     const answers: Answer[] = [];
     await eventually('the new window is used up as well', async () => {
       answers.push(...(await storm(60, key)));

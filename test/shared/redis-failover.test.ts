@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { versionKey } from '../../src/admission/versions.js';
+import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { ask, tally, type Answer } from '../support/deployments/ask.js';
 import { newPlan } from '../support/keys/new-key.js';
@@ -20,7 +21,7 @@ const PAUSE_MS = 40;
 
 interface Environment {
   readonly settings: Readonly<Record<string, string>>;
-  /** What has the epoch. */
+  /** What has the version. */
   readonly master: TestRedis;
   readonly replica: TestRedis;
   /** Makes the replica the master once the master is dead; nothing if that happens by itself. */
@@ -28,14 +29,14 @@ interface Environment {
   readonly stop: () => Promise<void>;
 }
 
-const ENVIRONMENTS: Readonly<Record<string, () => Promise<Environment>>> = {
+const ENVIRONMENTS: Readonly<Record<string, (version: string) => Promise<Environment>>> = {
   async 'a Redis that fails over through a Sentinel'() {
     const redis = await startRedisSentinel();
     return { ...redis, settings: redis.environment, failOver: () => Promise.resolve() };
   },
-  async 'a Redis Cluster of which a shard fails over'() {
+  async 'a Redis Cluster of which a shard fails over'(version) {
     const redis = await startRedisCluster();
-    const shard = await redis.shardOf(EPOCH_KEY);
+    const shard = redis.shardOf(version);
     return { ...shard, settings: redis.environment, failOver: () => redis.failOver(shard), stop: () => redis.stop() };
   },
 };
@@ -46,9 +47,11 @@ for (const [what, start] of Object.entries(ENVIRONMENTS)) {
     let redis: Environment;
     let environment: Record<string, string>;
     let servers: TestService[];
+    let unreplicated: CreatedKey;
 
     before(async () => {
-      redis = await start();
+      unreplicated = await world.newKey();
+      redis = await start(versionKey(unreplicated.developerId));
       world.defer(() => redis.stop());
       environment = { ...world.environment, ...redis.settings };
       const startServer = (): Promise<TestService> =>
@@ -82,19 +85,19 @@ for (const [what, start] of Object.entries(ENVIRONMENTS)) {
     }
 
     it(`servers with ${what} keep serving, refuse every revoked key, and share limits again`, async () => {
-      const [valid, unreplicated, later] = [await world.newKey(), await world.newKey(), await world.newKey()];
-      // Twice: the first request of a server reads the epoch, and later ones are cached under it.
+      const [valid, later] = [await world.newKey(), await world.newKey()];
+      // Twice: the first request of a server reads the version, and later ones are cached under it.
       for (const { key } of [unreplicated, later, unreplicated, later])
         assert.deepEqual(await askAll(key), { 200: 10 });
       const endLoad = load(valid.key);
 
-      // The replica keeps the epoch under which the servers have cached the key, and no announcement reaches them.
+      // The replica keeps the version under which the servers have cached the key, and no announcement reaches them.
       const master = new Redis(redis.master.url);
       await master.config('SET', 'requirepass', 'none of its replicas has it');
       await master.client('KILL', 'TYPE', 'REPLICA');
       await pastTriggers(world.db, 'api_keys', (transaction) => revokeKey(transaction, unreplicated.prefix));
-      // In one step, so that no server reads the new epoch before the master is killed.
-      await master.multi().client('PAUSE', 10_000).set(EPOCH_KEY, 'new').exec();
+      // In one step, so that no server reads the new version before the master is killed.
+      await master.multi().client('PAUSE', 10_000).set(versionKey(unreplicated.developerId), 'new').exec();
       master.disconnect();
       await redis.master.kill();
       await redis.failOver();
@@ -105,7 +108,8 @@ for (const [what, start] of Object.entries(ENVIRONMENTS)) {
       );
       assert.deepEqual(await askAll(unreplicated.key), { 401: 10 });
       const replica = new Redis(redis.replica.url);
-      assert.notEqual(await replica.get(EPOCH_KEY).finally(() => replica.disconnect()), 'new');
+      const version = replica.get(versionKey(unreplicated.developerId));
+      assert.notEqual(await version.finally(() => replica.disconnect()), 'new');
 
       assert.equal((await runCommand(['keys', 'revoke', later.prefix], environment)).code, 0);
       assert.deepEqual(await askAll(later.key), { 401: 10 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import calculateSlot from 'cluster-key-slot';
 import { generateToken } from '../../src/accounts/tokens.js';
-import { EPOCH_KEY } from '../../src/admission/epoch.js';
+import { versionKey } from '../../src/admission/versions.js';
 import type { EventKind } from '../../src/events/events.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
@@ -70,7 +70,7 @@ type Make = (key: CreatedKey, stage: Stage) => Promise<unknown>;
 /** A change of a key, of its developer or of its plan. */
 interface Change {
   readonly make: Make;
-  /** Whether the change has no end that renews the epoch: servers apply it within moments, once it is announced. */
+  /** Whether the change has no end that renews the version: servers apply it within moments, once it is announced. */
   readonly isAnnounced?: true;
   /** What a request is answered with afterwards. By default, the key is refused. */
   readonly answer?: (key: CreatedKey) => string;
@@ -218,7 +218,7 @@ describe('revocation', () => {
   after(() => agent.destroy());
   afterEach(() => replica.resumeReplay());
 
-  /** Makes the database announce changes of callers, or not: then the epoch alone must do. */
+  /** Makes the database announce changes of callers, or not: then the version alone must do. */
   async function announce(isOn: boolean): Promise<void> {
     for (const table of ['api_keys', 'developers', 'plans']) {
       await world.db.raw(`alter table ${table} ${isOn ? 'enable always' : 'disable'} trigger announce_changed`);
@@ -274,14 +274,14 @@ describe('revocation', () => {
   }
 
   /**
-   * Makes a change, and holds its commit until every server has read the key once more: an epoch that is renewed before
+   * Makes a change, and holds its commit until every server has read the key once more: a version that is renewed before
    * the commit would confirm what they read.
    *
    * @returns the different answers afterwards
    */
   async function answersAfter({ make, isAnnounced, answer }: Change, key: CreatedKey, on: Stage): Promise<string[]> {
     if (isAnnounced) {
-      // Every change before this one has ended the epoch that the key was cached under.
+      // A change of the plan before this one has ended the version that the key was cached under.
       await makeCached([key], on);
       await make(key, on);
       const expected = answer?.(key) ?? REFUSED.join();
@@ -308,7 +308,7 @@ describe('revocation', () => {
       {
         readonly names: readonly (keyof Servers)[];
         /** Done once all keys are cached. @returns what undoes it */
-        readonly strike?: () => Promise<() => Promise<unknown>>;
+        readonly strike?: (key: CreatedKey) => Promise<() => Promise<unknown>>;
         readonly announces?: true;
       }
     >
@@ -322,11 +322,12 @@ describe('revocation', () => {
     },
     'two servers with a Redis Cluster of which every shard has failed over and a slot moves': {
       names: ['clustered', 'other'],
-      async strike() {
+      async strike({ developerId }) {
+        const key = versionKey(developerId);
         for (const shard of cluster.shards) await cluster.failOver(shard);
-        const { replica: from } = await cluster.shardOf(EPOCH_KEY);
+        const { replica: from } = cluster.shardOf(key);
         const { replica: to } = cluster.shards.find(({ replica }) => replica !== from) ?? assert.fail();
-        const moving = cluster.moveSlot(calculateSlot(EPOCH_KEY), from, to);
+        const moving = cluster.moveSlot(calculateSlot(key), from, to);
         return () => moving;
       },
     },
@@ -354,7 +355,7 @@ describe('revocation', () => {
       await replica.caughtUp();
       await replica.pauseReplay();
       await makeCached([kept, ...keys], on);
-      const mend = await strike?.();
+      const mend = await strike?.(keys[0] ?? assert.fail());
       const expected: Record<string, string[]> = {};
       const found: Record<string, string[]> = {};
       for (const [index, [what, change]] of Object.entries(CHANGES).entries()) {
@@ -391,7 +392,7 @@ describe('revocation', () => {
       await makeCached([later, rolled, sooner], on);
       await on.command('keys', 'set-expiry', later.prefix, 'never');
       await on.command('keys', 'set-expiry', sooner.prefix, `${seconds}s`);
-      // The commands have ended the epoch.
+      // The commands have ended the versions.
       await makeCached([later, rolled, sooner], on);
       return { putOff: later, expiring: [rolled, sooner] };
     });
@@ -423,7 +424,9 @@ describe('revocation', () => {
     const link = new RedisLink(world.redis.address, () => undefined);
     world.defer(() => link.close());
     await link.settled();
-    const epoch = await link.client.get(EPOCH_KEY);
+    const versions = (): Promise<unknown> =>
+      Promise.all([key, revoked].map(({ developerId: id }) => link.client.get(versionKey(id))));
+    const before = await versions();
     const { developerId, prefix } = key;
     await report(on, revoked);
     await settings(on, revoked, 'revoke');
@@ -432,7 +435,7 @@ describe('revocation', () => {
     await post(on.operator, `/developers/${developerId}/plan`, { plan: 'pro' });
     await on.command('keys', 'set-label', prefix, 'staging');
     await on.command('keys', 'create', '--developer', String(developerId), '--plan', 'free');
-    assert.equal(await link.client.get(EPOCH_KEY), epoch);
+    assert.deepEqual(await versions(), before);
   });
 
   it('metrics show a full queue of notifications until the session that the guide finds is ended', async () => {

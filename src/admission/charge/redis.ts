@@ -74,6 +74,8 @@ interface ConditionalRequest {
   readonly version: Version | undefined;
 }
 
+type Charges = Map<ConditionalRequest, ConditionalCharge | Error>;
+
 /** In place of a version from another session: another server, or this one with older data, must not confirm it. */
 const OTHER_SESSION = 'of another session';
 
@@ -116,37 +118,45 @@ export class RedisLimiter implements Limiter {
 
   /** Charges the requests of each slot in one command. A shard that is lost fails its own requests only. */
   async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly (ConditionalCharge | Error)[]> {
-    const slots = requests.map(({ request }) => this.#redis.slotOf(versionKey(request.developerId)));
-    const charges: (ConditionalCharge | Error)[] = [];
+    const groups = new Map<number, ConditionalRequest[]>();
+    for (const each of requests) {
+      const slot = this.#redis.slotOf(versionKey(each.request.developerId));
+      const group = groups.get(slot);
+      if (group === undefined) groups.set(slot, [each]);
+      else group.push(each);
+    }
+    const charges: Charges = new Map();
     await Promise.all(
-      [...new Set(slots)].map(async (slot) => {
-        const places = [...slots.keys()].filter((place) => slots[place] === slot);
-        const group = places.map((place) => requests[place]) as ConditionalRequest[];
-        const outcomes = await this.#chargeTogether(group).catch((error: Error) => error);
-        for (const [i, place] of places.entries()) {
-          charges[place] = outcomes instanceof Error ? outcomes : (outcomes[i] as ConditionalCharge);
-        }
-      }),
+      Array.from(groups.values(), (group) =>
+        this.#chargeTogether(group, charges).catch((error: unknown) => {
+          for (const each of group) charges.set(each, error as Error);
+        }),
+      ),
     );
-    return charges;
+    return requests.map((each) => charges.get(each) ?? new RedisUnavailable('Redis has left out a charge'));
   }
 
-  /** @param requests - of developers in one slot */
-  #chargeTogether(requests: readonly ConditionalRequest[]): Promise<ConditionalCharge[]> {
-    const key = versionKey(requests[0]?.request.developerId ?? 0);
-    return this.#redis.run(key, async (client, session) => {
-      const keys: string[] = [];
+  /**
+   * @param requests - of developers in one slot
+   * @param charges - gets what became of each
+   */
+  async #chargeTogether(requests: readonly ConditionalRequest[], charges: Charges): Promise<void> {
+    const keys: string[] = [];
+    for (const { request } of requests) {
+      keys.push(versionKey(request.developerId));
+      for (const name of QUOTA_NAMES) keys.push(counterKey(name, request));
+    }
+    await this.#redis.run(keys[0] ?? '', async (client, session) => {
       const values: (string | number)[] = [...WINDOWS_MS];
       for (const { request, version } of requests) {
-        keys.push(versionKey(request.developerId));
         values.push(version === undefined ? '' : version.session === session ? version.token : OTHER_SESSION);
-        for (const name of QUOTA_NAMES) {
-          keys.push(counterKey(name, request));
-          values.push(limitOf(request.plan, name));
-        }
+        for (const name of QUOTA_NAMES) values.push(limitOf(request.plan, name));
       }
       const answers = await (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values);
-      return requests.map(({ request }, i) => this.#toCharge(request.plan, answers[i] as Answer, session));
+      for (const [i, each] of requests.entries()) {
+        const answer = answers[i];
+        if (answer !== undefined) charges.set(each, this.#toCharge(each.request.plan, answer, session));
+      }
     });
   }
 

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
-import { EPOCH_KEY } from '../../../src/admission/epoch.js';
+import { versionKey } from '../../../src/admission/versions.js';
 import { RedisLink } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type TestRedis } from '../../support/redis/redis.js';
@@ -30,7 +30,7 @@ function requestOf(developerId: number, requestsPerMinute: number, requestsPerDa
 
 /** What was decided, and what is left of the minute and of the day: `charged 59 9999`. */
 function inShort(charge: ConditionalCharge): string {
-  if (charge.kind === 'unconfirmed') return `unconfirmed ${charge.epoch?.replace(/ .*/, '')}`;
+  if (charge.kind === 'unconfirmed') return `unconfirmed ${charge.version?.token}`;
   return [charge.kind, ...charge.quotas.map(({ remaining }) => remaining)].join(' ');
 }
 
@@ -85,8 +85,7 @@ describe('limiters', () => {
     link = new RedisLink(server.address, (state) => events.push(state));
     await link.settled();
     limiter = new RedisLimiter(link);
-    await direct.set(EPOCH_KEY, 'now');
-    session = await link.run(EPOCH_KEY, (_client, current) => Promise.resolve(current));
+    session = await link.run(versionKey(1), (_client, current) => Promise.resolve(current));
   });
 
   after(async () => {
@@ -164,9 +163,16 @@ describe('limiters', () => {
 
   const charge = async (request: QuotaRequest): Promise<string> => inShort(await limiter.charge(request));
 
-  /** Charges under an epoch; undefined for any. */
-  const chargeUnder = async (epoch: string | undefined, request: QuotaRequest, by = limiter): Promise<string> =>
-    inShort(await (epoch === undefined ? by.charge(request) : by.chargeUnder(`${epoch} ${session}`, request)));
+  /** Charges under a version; undefined for any. */
+  const chargeUnder = async (token: string | undefined, request: QuotaRequest, by = limiter): Promise<string> =>
+    inShort(await (token === undefined ? by.charge(request) : by.chargeUnder({ token, session }, request)));
+
+  /** @returns the id of a developer that no other test uses, whose version is `now` */
+  async function nextVersioned(): Promise<number> {
+    const id = nextDeveloperId();
+    await direct.set(versionKey(id), 'now');
+    return id;
+  }
 
   /** Charges requests at once. @returns what became of each, and how many commands that took */
   async function chargeTogether(requests: readonly QuotaRequest[]): Promise<{ charges: string[]; commands: number }> {
@@ -178,7 +184,7 @@ describe('limiters', () => {
 
   it('a window in Redis begins with its first request and ends on time, also when the clock was set back or its end is lost', async () => {
     const request = requestOf(nextDeveloperId(), 1, 10);
-    const counter = `{catalog}:count:minute:${request.developerId}:p`;
+    const counter = `catalog:{${request.developerId}}:minute:p`;
     const resetSeconds = async (): Promise<number> => (await limiter.read(request)).quotas[0]?.resetSeconds ?? 0;
     assert.equal(await charge(request), 'charged 0 9');
     assert.ok((await direct.pttl(counter)) > 0);
@@ -197,20 +203,21 @@ describe('limiters', () => {
     assert.ok((await direct.pttl(counter)) > 0);
   });
 
-  it('a request is charged only under the epoch that it requires, and the epoch is always reported', async () => {
+  it('a request is charged only under the version that it requires, and any other version is reported', async () => {
     const request = requestOf(nextDeveloperId(), 10, 10);
-    try {
-      await direct.del(EPOCH_KEY);
-      assert.equal(await chargeUnder('a', request), 'unconfirmed ');
-      assert.equal((await limiter.charge(request)).epoch, '');
-      await direct.set(EPOCH_KEY, 'a');
-      assert.equal(await chargeUnder('a', request), 'charged 8 8');
-      for (const other of ['b', 'aa']) assert.equal(await chargeUnder(other, request), 'unconfirmed a');
-      assert.equal((await limiter.charge(request)).epoch, `a ${session}`);
-      assert.equal(await chargeUnder('a', request), 'charged 6 6');
-    } finally {
-      await direct.set(EPOCH_KEY, 'now');
-    }
+    const version = versionKey(request.developerId);
+    assert.equal(await chargeUnder('a', request), 'unconfirmed ');
+    assert.deepEqual((await limiter.charge(request)).version, { token: '', session });
+    await direct.set(version, 'a');
+    assert.equal(await chargeUnder('a', request), 'charged 8 8');
+    for (const other of ['b', 'aa']) assert.equal(await chargeUnder(other, request), 'unconfirmed a');
+    assert.deepEqual((await limiter.charge(request)).version, { token: 'a', session });
+    assert.equal((await limiter.chargeUnder({ token: 'a', session }, request)).version, undefined);
+    const other = requestOf(nextDeveloperId(), 10, 10);
+    assert.deepEqual(
+      await Promise.all([chargeUnder('a', other), chargeUnder('a', request), chargeUnder('b', request)]),
+      ['unconfirmed ', 'charged 5 5', 'unconfirmed a'],
+    );
   });
 
   it('requests that arrive together are charged in one command, in the order of their arrival', async () => {
@@ -229,15 +236,15 @@ describe('limiters', () => {
       perMinute: fc.integer({ min: 1, max: 4 }),
       perDay: fc.integer({ min: 1, max: 4 }),
       plan: fc.constantFrom('one', 'two'),
-      epoch: fc.constantFrom('now', 'then', undefined),
+      version: fc.constantFrom('now', 'then', undefined),
     });
     await fc.assert(
       fc.asyncProperty(fc.array(request, { maxLength: 20 }), async (requests) => {
-        const decide = (by: RedisLimiter): Promise<string[]> => {
-          const ids = [0, 1, 2].map(nextDeveloperId);
+        const decide = async (by: RedisLimiter): Promise<string[]> => {
+          const ids = [await nextVersioned(), await nextVersioned(), nextDeveloperId()];
           return Promise.all(
-            requests.map(({ developer, perMinute, perDay, plan, epoch }) =>
-              chargeUnder(epoch, requestOf(ids[developer] ?? 0, perMinute, perDay, plan), by),
+            requests.map(({ developer, perMinute, perDay, plan, version }) =>
+              chargeUnder(version, requestOf(ids[developer] ?? 0, perMinute, perDay, plan), by),
             ),
           );
         };
@@ -261,9 +268,9 @@ describe('limiters', () => {
               await pass();
               return answer;
             };
-            return new RedisLimiter({ client: link.client, run } as unknown as RedisLink);
+            return new RedisLimiter({ client: link.client, slotOf: () => 0, run } as unknown as RedisLink);
           });
-          const ids = [nextDeveloperId(), nextDeveloperId()];
+          const ids = [await nextVersioned(), await nextVersioned()];
           const limits = [3, 5];
           const outcomes: string[][] = [[], []];
           await scheduler.waitFor(
@@ -288,10 +295,10 @@ describe('limiters', () => {
     );
   });
 
-  it('all keys in Redis are in one slot of a cluster, and the script is sent again if Redis has lost it', async () => {
+  it('all keys in Redis of a developer are in one slot of a cluster, and the script is sent again if Redis has lost it', async () => {
     const keys = await direct.keys('*');
     assert.ok(keys.length > 5);
-    for (const key of keys) assert.match(key, /^\{catalog\}:[a-z]+/);
+    for (const key of keys) assert.match(key, /^catalog:(\{\d+\}:(version|(minute|day):[a-z0-9]+)|probe:\d+)$/);
     await direct.script('FLUSH');
     assert.equal(await charge(requestOf(nextDeveloperId(), 5, 5)), 'charged 4 4');
     assert.deepEqual(events, []);
@@ -303,13 +310,13 @@ describe('limiters', () => {
   };
   for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
     it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
-      const request = requestOf(nextDeveloperId(), 10, 100);
+      const request = requestOf(await nextVersioned(), 10, 100);
       events.length = 0;
       await charge(request);
       await strike();
       const charges = await Promise.all(Array.from({ length: 30 }, () => limiter.charge(request)));
       assert.equal(charges.filter(({ kind }) => kind === 'charged').length, 10);
-      assert.ok(charges.every(({ epoch }) => epoch === undefined));
+      assert.ok(charges.every(({ version }) => version === undefined));
       assert.equal(await chargeUnder('now', request), 'unconfirmed undefined');
       assert.deepEqual([link.isUp, events], [false, ['lost']]);
       await mend();
@@ -320,7 +327,7 @@ describe('limiters', () => {
       const { quotas } = await limiter.charge(request);
       // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
       assert.ok(Number(quotas[1]?.remaining) <= 98);
-      const counted = Number(await direct.get(`{catalog}:count:day:${request.developerId}:p`));
+      const counted = Number(await direct.get(`catalog:{${request.developerId}}:day:p`));
       assert.equal(quotas[1]?.remaining, 100 - counted);
     });
   }

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { createSignInLink } from '../../../src/accounts/sign-in-links.js';
 import { generateToken } from '../../../src/accounts/tokens.js';
-import { EPOCH_KEY } from '../../../src/admission/epoch.js';
+import { TIMELINE_KEY, versionKey } from '../../../src/admission/versions.js';
 import { suspendDeveloper } from '../../../src/developers/developers.js';
 import { MAX_EDITS_PER_DAY, setKeyPlan } from '../../../src/keys/edit-key.js';
 import { MOST_DAYS } from '../../../src/keys/expiry.js';
@@ -582,12 +582,12 @@ describe('the pages that change keys, beside Redis', () => {
   const find = ({ key }: CreatedKey): Promise<Reply> => visitor.post('/revoke-leaked-key', { key });
   const create = (): Promise<Reply> => visitor.post(NEW, { form: newForm(), lifetime: 'none' });
 
-  it('a change of a key renews the epoch, and a change that changes nothing does not', async () => {
+  it('a change of a key renews the version of its developer, and a change that changes nothing does not', async () => {
     const [first, second, third] = [await newKey(), await newKey(), await newKey()];
     const renews = async (act: () => Promise<Reply>): Promise<boolean> => {
-      const epoch = await direct.get(EPOCH_KEY);
+      const version = await direct.get(versionKey(developerId));
       assert.ok((await act()).status < 400);
-      return (await direct.get(EPOCH_KEY)) !== epoch;
+      return (await direct.get(versionKey(developerId))) !== version;
     };
     for (const act of [() => revoke(first), () => roll(second), () => find(third)]) assert.ok(await renews(act));
     // Otherwise anybody could make all servers read all keys anew, again and again.
@@ -600,7 +600,7 @@ describe('the pages that change keys, beside Redis', () => {
     await revokeKey(world.db, revoked.prefix);
     const there = await signIn(service, developerId);
     // As a server on the next primary publishes it.
-    await direct.set(EPOCH_KEY, ((await direct.get(EPOCH_KEY)) ?? '').replace('/1/', '/2/'));
+    await direct.set(TIMELINE_KEY, ((await direct.get(TIMELINE_KEY)) ?? '').replace('/1', '/2'));
     for (const path of [NEW, pathOf(revoked, '/revoke')]) {
       assert.equal((await there.post(path, { form: newForm(), lifetime: 'none' })).status, 503, path);
     }

@@ -34,7 +34,7 @@ describe('the link to Redis', () => {
   });
 
   function write(link: RedisLink, name: string): Promise<unknown> {
-    return link.run(`{catalog}:${name}`, (client) => client.set(`{catalog}:${name}`, 'x'));
+    return link.run(`catalog:${name}`, (client) => client.set(`catalog:${name}`, 'x'));
   }
 
   async function call(server: TestRedis, ...command: [string, ...string[]]): Promise<unknown> {
@@ -47,7 +47,7 @@ describe('the link to Redis', () => {
   }
 
   async function has(server: TestRedis, name: string): Promise<boolean> {
-    return (await call(server, 'EXISTS', `{catalog}:${name}`)) === 1;
+    return (await call(server, 'EXISTS', `catalog:${name}`)) === 1;
   }
 
   describe('to one server', () => {
@@ -60,7 +60,7 @@ describe('the link to Redis', () => {
     after(() => server.stop());
 
     it('a Redis whose user may not run scripts is reported lost once, until the user may', async () => {
-      const user = ['on', '>word', '~{catalog}:*', '+set', '+get', '+select', '+client', '+ping'] as const;
+      const user = ['on', '>word', '~catalog:*', '+set', '+get', '+select', '+client', '+ping'] as const;
       await call(server, 'ACL', 'SETUSER', 'limited', ...user);
       const { changes } = await open({ url: server.url.replace('//', '//limited:word@') });
       const probes = async (): Promise<number> =>
@@ -76,13 +76,13 @@ describe('the link to Redis', () => {
     });
 
     it('no other database is used where that of the address does not exist', async () => {
-      await call(server, 'DEL', '{catalog}:probe');
+      await call(server, 'DEL', 'catalog:probe:0');
       const { link, changes } = await open({ url: `${server.url}/99` });
       assert.deepEqual([link.isUp, changes], [false, ['lost: ERR DB index is out of range']]);
       await eventually('it has tried again', async () =>
         /cmdstat_select:.*failed_calls=[3-9]/.test(String(await call(server, 'INFO', 'commandstats'))),
       );
-      assert.deepEqual([link.isUp, changes.length, await has(server, 'probe')], [false, 1, false]);
+      assert.deepEqual([link.isUp, changes.length, await has(server, 'probe:0')], [false, 1, false]);
     });
   });
 
@@ -180,7 +180,7 @@ describe('the link to Redis', () => {
     before(async () => {
       redis = await startRedisCluster();
       const places = Array.from({ length: 100 }, (_, i) => `key-${i}`);
-      const owners = await Promise.all(places.map((key) => redis.shardOf(key)));
+      const owners = places.map((key) => redis.shardOf(key));
       keys = redis.shards.map((shard) => places[owners.indexOf(shard)] ?? assert.fail());
     });
 

@@ -1,3 +1,4 @@
+import calculateSlot from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import type { RedisAddress } from '../../../src/platform/redis/link.js';
 import { eventually } from '../eventually.js';
@@ -21,7 +22,7 @@ export interface TestRedisCluster {
   /** Sends one command to one node. */
   call(node: TestRedis, ...command: [string, ...string[]]): Promise<unknown>;
   /** The shard that a key began in. */
-  shardOf(key: string): Promise<TestShard>;
+  shardOf(key: string): TestShard;
   /** Makes a shard's replica its master, and resolves when it is one. Nothing is lost unless the master is down. */
   failOver(shard: TestShard): Promise<void>;
   /** Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does. */
@@ -115,8 +116,8 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
     environment: { REDIS_URL: `redis+cluster://${shards.map(({ master }) => `127.0.0.1:${master.port}`).join()}` },
     shards,
     call,
-    async shardOf(key) {
-      const slot = Number(await call(meetingPlace, 'CLUSTER', 'KEYSLOT', key));
+    shardOf(key) {
+      const slot = calculateSlot(key);
       return shards.find(({ slots: [first, last] }) => first <= slot && slot <= last) ?? shards[0];
     },
     async failOver({ master, replica, slots }) {
