@@ -414,8 +414,8 @@ describe('keys', () => {
     const [found, other] = [await newKey(), await newKey()];
     const hashes = [hashOf(found.key), hashOf(generateApiKey().key)];
     const known = new Set(hashes.slice(0, 1));
-    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, isChanged: true });
-    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, isChanged: false });
+    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, changed: [found.developerId] });
+    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, changed: [] });
     assert.deepEqual(await areActive(found, other), [false, true]);
   });
 
