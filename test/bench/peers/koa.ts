@@ -12,7 +12,7 @@ import pino from 'pino';
 import { Counter, Histogram } from 'prom-client';
 import { CALLER, CHANGES, PAGE_SIZE, STATS, TITLE, type CallerRow, type StatsRow, type TitleRow } from './queries.js';
 
-/** Charges a minute's and a day's counter, if the epoch is still the expected one. */
+/** Charges a minute's and a day's counter, if the version is still the expected one. */
 const CHARGE = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return false end
 local counts = {}
@@ -27,7 +27,7 @@ return counts
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-const EPOCH = 'koa-peer:epoch';
+const VERSION = 'koa-peer:version';
 
 type Counts = readonly [minute: number, minuteMs: number, day: number, dayMs: number];
 
@@ -47,7 +47,7 @@ const redis = new Redis(REDIS_URL) as Redis & Scripted;
 pool.on('error', () => undefined);
 redis.on('error', () => undefined);
 redis.defineCommand('charge', { lua: CHARGE, numberOfKeys: 3 });
-await redis.set(EPOCH, '1');
+await redis.set(VERSION, '1');
 
 const log = pino(
   { timestamp: pino.stdTimeFunctions.isoTime },
@@ -120,7 +120,7 @@ async function findCaller(key: string): Promise<Caller | undefined> {
 
 function charge({ developer_id: developer, plan_id: plan }: Caller): Promise<Counts | null> {
   const counter = (period: string): string => `koa-peer:${period}:${developer}:${plan}`;
-  return redis.charge(EPOCH, counter('minute'), counter('day'), '1', MINUTE_MS, DAY_MS);
+  return redis.charge(VERSION, counter('minute'), counter('day'), '1', MINUTE_MS, DAY_MS);
 }
 
 /** PostgreSQL's `bigint` arrives as text. */
