@@ -67,13 +67,12 @@ export function createAdmission({ loadCaller, fence, cache, limiter, createVersi
   }
 
   return async (hash) => {
-    const cached = cache.get(hash);
-    if (cached === undefined) {
+    const caller = cache.get(hash);
+    if (caller === undefined) {
       cache.lookupCounts.miss += 1;
       return admitFromDatabase(hash);
     }
-    const { caller, version } = cached;
-    const charge = await limiter.chargeUnder(version, caller);
+    const charge = await limiter.chargeUnder(caller.version, caller);
     if (charge.kind !== 'unconfirmed') {
       cache.lookupCounts.hit += 1;
       return { kind: charge.kind, caller, quotas: charge.quotas };

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
+import type { Plan } from '../limits/plans.js';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import type { Caller } from './callers.js';
 import type { Version } from './versions.js';
@@ -12,8 +14,7 @@ interface LearnedVersion extends Version {
 }
 
 /** A caller as the database had it under a version of its developer. */
-export interface CachedCaller {
-  readonly caller: Caller;
+export interface CachedCaller extends Caller {
   readonly version: Version;
 }
 
@@ -24,10 +25,11 @@ export interface CachedCaller {
  * version, such as a plain UPDATE or that of a command which was killed half-way.
  */
 export class CallerCache {
-  // With `max`, it would allocate room for all of them at once, and go through it whenever it is cleared.
-  readonly #records = new LRUCache<string, CachedCaller>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
+  readonly #records = new LRUCache<string, CachedCaller>({ max: MAX_RECORDS });
   /** By developer. A record is void unless it was read under the very object that is here. */
-  readonly #versions = new LRUCache<number, LearnedVersion>({ maxSize: MAX_RECORDS, sizeCalculation: () => 1 });
+  readonly #versions = new LRUCache<number, LearnedVersion>({ max: MAX_RECORDS });
+  /** By id. Most callers share a few. */
+  readonly #plans = new Map<string, Plan>();
   #learned = 0;
   #isOpen = false;
   /** Results of lookups since the process began. Stale: there was a record, but its version could not be confirmed. */
@@ -53,7 +55,7 @@ export class CallerCache {
   get(hash: string): CachedCaller | undefined {
     const record = this.#records.get(hash);
     if (record === undefined) return undefined;
-    const { expiresAt, developerId } = record.caller;
+    const { expiresAt, developerId } = record;
     const isAlive = expiresAt === Infinity || expiresAt > this.clock.now();
     if (isAlive && this.#versions.get(developerId) === record.version) return record;
     this.#records.delete(hash);
@@ -70,7 +72,20 @@ export class CallerCache {
     const version = this.#versions.get(caller.developerId);
     if (version === undefined || version.order > learned) return;
     // A copy: texts that are slices of the database's answer would keep all of it in memory.
-    this.#records.set(hash, { caller: structuredClone(caller), version });
+    const copy = structuredClone(caller);
+    const { keyId, keyPrefix, developerId, projectName, attributionRequired, expiresAt } = copy;
+    const plan = this.#shared(copy.plan);
+    // One object of one shape, spelled out: a spread would take twice the memory.
+    const record = { keyId, keyPrefix, developerId, projectName, attributionRequired, plan, expiresAt, version };
+    this.#records.set(hash, record);
+  }
+
+  /** @returns the same object as before for a plan that has not changed */
+  #shared(plan: Plan): Plan {
+    const known = this.#plans.get(plan.id);
+    if (known !== undefined && isDeepStrictEqual(known, plan)) return known;
+    this.#plans.set(plan.id, plan);
+    return plan;
   }
 
   /** Takes note of the version of a developer that Redis holds, or has held at some time before. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Fence } from '../platform/postgres/fence.js';
 import type { RedisLink } from '../platform/redis/link.js';
 
@@ -26,6 +26,9 @@ const VERSION_LIFETIME_MS = 7 * 24 * 3_600_000;
 export const TIMELINE_KEY = 'catalog:timeline';
 
 const TIMELINE = /^(\d+)\/(\d+)/;
+
+/** Of a version. None is guessed, and none returns. */
+const RANDOM_BYTES = 12;
 
 /** The most versions that are renewed at once. */
 const BATCH_SIZE = 500;
@@ -126,5 +129,5 @@ function timelineOf({ newest }: Fence): { readonly system: string; readonly numb
 
 function newToken(fence: Fence): string {
   const { system, number } = timelineOf(fence);
-  return `${system}/${number}/${randomUUID()}`;
+  return `${system}/${number}/${randomBytes(RANDOM_BYTES).toString('base64url')}`;
 }

@@ -15,7 +15,7 @@ export interface Fault {
 export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'A revoked key fails on the very next request, on every server': [
     { fault: 'a cached caller is charged whatever the version', of: 'createAdmission',
-      swap: ['limiter.chargeUnder(version, caller)', 'limiter.charge(caller)'], suites: ['shared/revocation'] },
+      swap: ['limiter.chargeUnder(caller.version, caller)', 'limiter.charge(caller)'], suites: ['shared/revocation'] },
     { fault: 'the lookup of a key ignores its revocation', of: 'IS_ACTIVE',
       swap: ['revoked_at is null and ', ''], suites: ['shared/revocation'] },
     { fault: 'the lookup of a key ignores a suspension', of: 'FIND_CALLERS',
@@ -23,7 +23,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'the lookup of a key ignores its expiry', of: 'IS_ACTIVE',
       swap: [' and (expires_at is null or expires_at > clock_timestamp())', ''], suites: ['keys/expiry'] },
     { fault: 'a cached caller ignores its expiry', of: 'CallerCache.get',
-      swap: ['caller.expiresAt > this.clock.now()', 'this.clock.now() > 0'], suites: ['keys/expiry'] },
+      swap: ['expiresAt > this.clock.now()', 'this.clock.now() > 0'], suites: ['keys/expiry'] },
     { fault: 'the time left counts from the answer, not from the query', of: 'findCallers',
       swap: ['sentAt + msLeft', 'sentAt + msLeft + 300'], suites: ['keys/expiry'] },
     { fault: 'a clock that is set back extends keys', of: 'SteadyClock.now',
