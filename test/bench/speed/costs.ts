@@ -5,11 +5,23 @@ import { cpuSeconds } from '../load/process-figures.js';
 import { median, print, printResults } from '../measure.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
 import { WARM_UP_SECONDS, type Effort } from './rounds.js';
-import { machine, startSubject } from './servers.js';
+import { machine, startSubject, type Subject } from './servers.js';
+import { startRedisCluster } from '../../support/redis/redis-cluster.js';
+import { send } from '../../support/request.js';
 import { prepareSurroundings } from './surroundings.js';
 
-/** The number of developers in the case where each request comes from another one. */
-const DEVELOPERS = 500;
+/** The numbers of developers in the cases where each request comes from another one. */
+const SOME_DEVELOPERS = 500;
+const MANY_DEVELOPERS = 5_000;
+
+/** Keys of other developers that are revoked while requests are measured. */
+const REVOCATIONS_PER_SECOND = 10;
+
+/** A server, and the processes whose CPU time counts for it. */
+interface Part {
+  readonly server: Subject;
+  readonly redisPids: readonly number[];
+}
 
 /**
  * Measures the CPU time of a request in the service, in PostgreSQL and in Redis, while the server answers as many as it
@@ -17,41 +29,78 @@ const DEVELOPERS = 500;
  */
 export async function benchCosts({ titles, rounds, seconds }: Effort & { readonly titles: number }): Promise<void> {
   const { db, stores, cases, close } = await prepareSurroundings(titles);
-  const redis = new Redis(stores.redisUrl);
-  const server = await startSubject('service', stores);
+  const cluster = await startRedisCluster();
+  const one: Part = {
+    server: await startSubject('service', stores),
+    redisPids: [await pidOf(stores.redisUrl)],
+  };
+  const clustered: Part = {
+    server: await startSubject('service', { ...stores, redisUrl: cluster.environment.REDIS_URL ?? '' }),
+    redisPids: await Promise.all(cluster.shards.map(({ master }) => pidOf(master.url))),
+  };
+  // It looks every key up.
+  const alone: Part = { server: await startSubject('service', { ...stores, redisUrl: '' }), redisPids: [] };
   try {
     const { me, stats, changes, tail, title } = cases;
-    const loads: readonly (readonly [what: string, load: Case])[] = [
+    const [some, many] = [await requestsOf(db, SOME_DEVELOPERS), await requestsOf(db, MANY_DEVELOPERS)];
+    const doomed = await keysFor(db, REVOCATIONS_PER_SECOND * (seconds + 1) * rounds, 1);
+    const loads: readonly (readonly [what: string, load: Case, part?: Part, revoked?: string[]])[] = [
       [`${CASES.me}, 20 developers`, me],
-      [`${CASES.me}, ${DEVELOPERS} developers`, await requestsOfMany(db)],
+      [`${CASES.me}, ${SOME_DEVELOPERS} developers`, some],
+      [`${CASES.me}, ${SOME_DEVELOPERS} developers, three shards`, some, clustered],
+      [`${CASES.me}, ${SOME_DEVELOPERS} developers, without Redis`, some, alone],
+      [`${CASES.me}, ${MANY_DEVELOPERS} developers`, many],
+      [`${CASES.me}, ${MANY_DEVELOPERS} developers, ${REVOCATIONS_PER_SECOND} revocations a second`, many, one, doomed],
       [CASES.stats, stats],
       [CASES.changes, changes],
       [`${CASES.changes}, gzip`, coded(changes, 'gzip')],
       [`${CASES.changes}, br`, coded(changes, 'br')],
       [CASES.tail, tail],
       [CASES.title, title],
+      [`${CASES.title}, three shards`, title, clustered],
     ];
-    const redisPid = Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
     const seen = new Map<number, number>();
     const results = [];
-    for (const [what, load] of loads) {
+    for (const [what, load, { server, redisPids } = one, revoked] of loads) {
       print(`Sending requests for ${what} …\n`);
       await saturate(server, load, WARM_UP_SECONDS, stores.folder);
-      const parts = [[server.pid], await processesOf(db), [redisPid]];
+      const parts = [[server.pid], await processesOf(db), redisPids];
       const micros: number[][] = parts.map(() => []);
       for (let round = 0; round < rounds; round++) {
         const before = parts.map((part) => total(part, seen));
+        const endRevocations = revokeAllTheWhile(server, revoked);
         const { requests } = await saturate(server, load, seconds, stores.folder);
+        endRevocations();
         parts.forEach((part, i) => micros[i]?.push(((total(part, seen) - (before[i] ?? 0)) / requests) * 1e6));
       }
-      results.push({ what, figures: micros.map((some) => `${median(some).toFixed(1)} µs`) });
+      results.push({ what, figures: micros.map((part) => `${median(part).toFixed(1)} µs`) });
     }
     print(`\n${machine()}; load by ${LOADED_BY}.\n`);
     printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis'], results);
   } finally {
-    await server.stop();
-    redis.disconnect();
+    for (const { server } of [one, clustered, alone]) await server.stop();
+    await cluster.stop();
     await close();
+  }
+}
+
+/** Reports keys to the server as leaked, which revokes them. @returns a function that ends it */
+function revokeAllTheWhile({ url }: Subject, keys: string[] = []): () => void {
+  const timer = setInterval(() => {
+    const key = keys.pop();
+    if (key === undefined) return;
+    const headers = { 'content-type': 'application/json' };
+    void send(url, '/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) });
+  }, 1_000 / REVOCATIONS_PER_SECOND);
+  return () => clearInterval(timer);
+}
+
+async function pidOf(redisUrl: string): Promise<number> {
+  const redis = new Redis(redisUrl);
+  try {
+    return Number(/process_id:(\d+)/.exec(await redis.info('server'))?.[1]);
+  } finally {
+    redis.disconnect();
   }
 }
 
@@ -83,7 +132,7 @@ async function processesOf(db: Knex): Promise<number[]> {
 }
 
 /** Requests for `/me`, each from another developer than the previous one. */
-async function requestsOfMany(db: Knex): Promise<Case> {
-  const keys = await keysFor(db, DEVELOPERS, 1);
+async function requestsOf(db: Knex, developers: number): Promise<Case> {
+  const keys = await keysFor(db, developers, 1);
   return { name: 'me', requests: keys.map((key) => ({ path: '/me', headers: bearer(key) })) };
 }
