@@ -34,13 +34,13 @@ const RANDOM_BYTES = 12;
 const BATCH_SIZE = 500;
 
 /** @returns the name of a key of a developer. All of them are in one slot of a cluster, for the script that charges. */
-export function developerKey(developerId: number, ...parts: readonly string[]): string {
-  return `catalog:{${developerId}}:${parts.join(':')}`;
+export function developerKey(developerId: number, name: string): string {
+  return `catalog:{${developerId}}:${name}`;
 }
 
-/** @returns the key of a developer's version */
+/** @returns the name of the key of a developer's version */
 export function versionKey(developerId: number): string {
-  return `catalog:{${developerId}}:version`;
+  return developerKey(developerId, 'version');
 }
 
 /**
@@ -93,18 +93,20 @@ export async function createVersion(redis: RedisLink, fence: Fence, developerId:
 /**
  * Renews the versions of developers, so that every server reads their keys from the database again. Call it after a
  * change is committed, and before it is reported as done. If another server has become the primary, the fence is raised
- * and its versions stay.
+ * and its versions stay. What one shard has lost keeps it from no other one.
  *
  * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
  */
 export async function renewVersions(redis: RedisLink, fence: Fence, developerIds: readonly number[]): Promise<true> {
-  await publishTimeline(redis, fence);
+  const results = await Promise.allSettled([publishTimeline(redis, fence)]);
   for (let i = 0; i < developerIds.length; i += BATCH_SIZE) {
     const renewals = developerIds
       .slice(i, i + BATCH_SIZE)
       .map((id) => setUnlessNewer(redis, fence, versionKey(id), newToken(fence), VERSION_LIFETIME_MS));
-    await Promise.all(renewals);
+    results.push(...(await Promise.allSettled(renewals)));
   }
+  const failed = results.find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') throw failed.reason;
   return true;
 }
 

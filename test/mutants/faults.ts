@@ -164,7 +164,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a batch is charged under the version of its first request', of: 'RedisLimiter.#chargeTogether',
       swap: ['version.session === session ? version.token', "version.session === session ? (requests[0]?.version ?? version).token"], suites: ['admission/charge/limiters'] },
     { fault: 'plans of a developer share a counter', of: 'counterKey',
-      swap: ['developerKey(developerId, name, plan.id)', 'developerKey(developerId, name)'], suites: ['admission/charge/limiters'] },
+      swap: ['developerKey(developerId, `${name}:${plan.id}`)', 'developerKey(developerId, name)'], suites: ['admission/charge/limiters'] },
     { fault: 'a refused request is charged in memory', of: 'MemoryLimiter.charge',
       swap: ["if (kind === 'charged')", 'if (exhausted(this.#quotas(request)).length < 2)'], suites: ['admission/charge/limiters', 'limits/rate-limits'] },
     { fault: 'developers share a counter in memory', of: 'admission/charge/memory#keyOf',

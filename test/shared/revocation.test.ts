@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import calculateSlot from 'cluster-key-slot';
 import { generateToken } from '../../src/accounts/tokens.js';
-import { versionKey } from '../../src/admission/versions.js';
+import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
 import type { EventKind } from '../../src/events/events.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
@@ -329,6 +329,23 @@ describe('revocation', () => {
         const { replica: to } = cluster.shards.find(({ replica }) => replica !== from) ?? assert.fail();
         const moving = cluster.moveSlot(calculateSlot(key), from, to);
         return () => moving;
+      },
+    },
+    'two servers with a Redis Cluster that has lost the shard of the timeline': {
+      names: ['clustered', 'other'],
+      async strike() {
+        const { slots, ...nodes } = cluster.shardOf(TIMELINE_KEY);
+        const hasFailedOver = String(await cluster.call(nodes.replica, 'ROLE')).startsWith('master');
+        const [master, replica] = hasFailedOver ? [nodes.replica, nodes.master] : [nodes.master, nodes.replica];
+        await master.kill();
+        return async () => {
+          await cluster.failOver({ master, replica, slots });
+          await eventually('both have every shard', () =>
+            [servers.clustered, servers.other].every(
+              ({ changes }) => changes.findLast((change) => change.startsWith('redis')) === 'redis back',
+            ),
+          );
+        };
       },
     },
     'three servers that have just lost Redis, and after its return': {

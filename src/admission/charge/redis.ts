@@ -180,7 +180,7 @@ function toUnconfirmed(error: unknown): ConditionalCharge {
 }
 
 function counterKey(name: QuotaName, { developerId, plan }: QuotaRequest): string {
-  return developerKey(developerId, name, plan.id);
+  return developerKey(developerId, `${name}:${plan.id}`);
 }
 
 /**
