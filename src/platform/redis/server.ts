@@ -28,7 +28,8 @@ export class RedisServer {
     }
     // The client of a node in a cluster is there already, and connects when it is first used.
     if (client.status === 'wait') client.connect().catch(() => undefined);
-    else if (client.status === 'ready') void this.tend();
+    // Not at once: whoever creates this server does not have it until the constructor returns.
+    else if (client.status === 'ready') queueMicrotask(() => void this.tend());
   }
 
   lose(reason: unknown): void {
