@@ -74,8 +74,6 @@ interface ConditionalRequest {
   readonly version: Version | undefined;
 }
 
-type Charges = Map<ConditionalRequest, ConditionalCharge | Error>;
-
 /** In place of a version from another session: another server, or this one with older data, must not confirm it. */
 const OTHER_SESSION = 'of another session';
 
@@ -125,38 +123,41 @@ export class RedisLimiter implements Limiter {
       if (group === undefined) groups.set(slot, [each]);
       else group.push(each);
     }
-    const charges: Charges = new Map();
+    const charges = new Map<ConditionalRequest, ConditionalCharge | Error>();
     await Promise.all(
-      Array.from(groups.values(), (group) =>
-        this.#chargeTogether(group, charges).catch((error: unknown) => {
-          for (const each of group) charges.set(each, error as Error);
-        }),
-      ),
+      Array.from(groups.values(), async (group) => {
+        const results: readonly (ConditionalCharge | Error)[] = await this.#chargeTogether(group).catch(
+          (error: unknown) => group.map(() => error as Error),
+        );
+        for (const [i, result] of results.entries()) {
+          const each = group[i];
+          if (each !== undefined) charges.set(each, result);
+        }
+      }),
     );
     return requests.map((each) => charges.get(each) ?? new RedisUnavailable('Redis has left out a charge'));
   }
 
-  /**
-   * @param requests - of developers in one slot
-   * @param charges - gets what became of each
-   */
-  async #chargeTogether(requests: readonly ConditionalRequest[], charges: Charges): Promise<void> {
+  /** @param requests - of developers in one slot */
+  async #chargeTogether(requests: readonly ConditionalRequest[]): Promise<ConditionalCharge[]> {
     const keys: string[] = [];
     for (const { request } of requests) {
       keys.push(versionKey(request.developerId));
       for (const name of QUOTA_NAMES) keys.push(counterKey(name, request));
     }
-    await this.#redis.run(keys[0] ?? '', async (client, session) => {
+    // Answers count only once `run` has accepted them: one that comes late may be of a session that has ended.
+    const { answers, session } = await this.#redis.run(keys[0] ?? '', async (client, current) => {
       const values: (string | number)[] = [...WINDOWS_MS];
       for (const { request, version } of requests) {
-        values.push(version === undefined ? '' : version.session === session ? version.token : OTHER_SESSION);
+        values.push(version === undefined ? '' : version.session === current ? version.token : OTHER_SESSION);
         for (const name of QUOTA_NAMES) values.push(limitOf(request.plan, name));
       }
-      const answers = await (client as unknown as Scripted).catalogCharge(keys.length, ...keys, ...values);
-      for (const [i, each] of requests.entries()) {
-        const answer = answers[i];
-        if (answer !== undefined) charges.set(each, this.#toCharge(each.request.plan, answer, session));
-      }
+      const scripted = client as unknown as Scripted;
+      return { answers: await scripted.catalogCharge(keys.length, ...keys, ...values), session: current };
+    });
+    return requests.flatMap(({ request }, i) => {
+      const answer = answers[i];
+      return answer === undefined ? [] : this.#toCharge(request.plan, answer, session);
     });
   }
 

@@ -6,7 +6,7 @@ import type { ConditionalCharge, Decision, Limiter, QuotaRequest } from '../../.
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
 import { versionKey } from '../../../src/admission/versions.js';
-import { RedisLink } from '../../../src/platform/redis/link.js';
+import { RedisLink, RedisUnavailable } from '../../../src/platform/redis/link.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 
@@ -293,6 +293,24 @@ describe('limiters', () => {
       ),
       { numRuns: RUNS },
     );
+  });
+
+  it('a reply that comes after its shard was given up confirms nothing', async () => {
+    const [late, other] = [requestOf(await nextVersioned(), 5, 5), requestOf(await nextVersioned(), 5, 5)];
+    const lateKey = versionKey(late.developerId);
+    let replied: Promise<unknown> = Promise.resolve();
+    const run = async (...[key, command]: Parameters<typeof link.run>): Promise<unknown> => {
+      if (key === lateKey) {
+        replied = link.run(key, command);
+        throw new RedisUnavailable('Redis took too long');
+      }
+      await replied;
+      return link.run(key, command);
+    };
+    const slotOf = (key: string): number => Number(key === lateKey);
+    const sharded = new RedisLimiter({ client: link.client, slotOf, run } as unknown as RedisLink);
+    const charges = Promise.all([chargeUnder('now', late, sharded), chargeUnder('now', other, sharded)]);
+    assert.deepEqual(await charges, ['unconfirmed undefined', 'charged 4 4']);
   });
 
   it('all keys in Redis of a developer are in one slot of a cluster, and the script is sent again if Redis has lost it', async () => {
