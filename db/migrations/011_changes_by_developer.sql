@@ -26,22 +26,26 @@ begin
     developer := old.id;
   end if;
   insert into public.caller_changes (developer_id) values (developer) on conflict do nothing;
-  if not found or exists (
-    select from public.caller_changes where txid = pg_current_xact_id() and developer_id <> developer
-  ) then
+  if not found then
     return null;
   end if;
   -- Removes what every server has read, or has lost its connection since: servers look every second. A row is as old
   -- as its transaction, which may have been open for long, so its time counts from when it was found committed. A
-  -- transaction of a stricter isolation level would fail if another one had removed a row.
+  -- transaction of a stricter isolation level would fail if another one had removed or read a row. Some at a time, and
+  -- once in a transaction, so that a change does not wait for what others have left.
   if current_setting('transaction_isolation') = 'read committed' then
-    delete from public.caller_changes where ctid = any (array(
-      select ctid from public.caller_changes
-       where found_at < clock_timestamp() - interval '5 minutes' for update skip locked));
-    update public.caller_changes set found_at = clock_timestamp() where ctid = any (array(
-      select ctid from public.caller_changes
-       where found_at is null and txid <> pg_current_xact_id() for update skip locked));
+    if not exists (
+      select from public.caller_changes where txid = pg_current_xact_id() and developer_id <> developer
+    ) then
+      delete from public.caller_changes where ctid = any (array(
+        select ctid from public.caller_changes
+         where found_at < clock_timestamp() - interval '5 minutes' limit 1000 for update skip locked));
+      update public.caller_changes set found_at = clock_timestamp() where ctid = any (array(
+        select ctid from public.caller_changes
+         where found_at is null and txid <> pg_current_xact_id() limit 1000 for update skip locked));
+    end if;
   end if;
+  -- PostgreSQL sends equal notifications of a transaction once.
   if pg_notification_queue_usage() < 0.5 then
     perform pg_notify('catalog_callers', '');
   end if;
