@@ -2,7 +2,6 @@ import calculateSlot from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import type { RedisAddress } from '../../../src/platform/redis/link.js';
 import { eventually } from '../eventually.js';
-import { freePort } from '../programs/free-port.js';
 import { startRedis, type TestRedis } from './redis.js';
 
 /** A master and its replica, as they began. */
@@ -45,9 +44,7 @@ const SETTINGS = {
 
 /** Starts six servers, and waits until they agree on the slots and each replica is in step. */
 export async function startRedisCluster(): Promise<TestRedisCluster> {
-  const startNode = async (): Promise<TestRedis> =>
-    // By default the port between nodes is 10,000 higher, which may be taken, or past the last one.
-    startRedis({ settings: { ...SETTINGS, 'cluster-port': String(await freePort()) } });
+  const startNode = (): Promise<TestRedis> => startRedis({ settings: SETTINGS });
   const shards = (await Promise.all(
     Array.from({ length: SHARDS }, async (_, i) => {
       const [master, replica] = await Promise.all([startNode(), startNode()]);

@@ -41,14 +41,29 @@ function killAll(): void {
   for (const kill of running) kill();
 }
 
-/** Starts a Redis server on a free port. */
-export async function startRedis({ settings = {}, sentinel }: TestRedisOptions = {}): Promise<TestRedis> {
+/** A port that was free may have been taken by the time that a server listens on it. */
+const ATTEMPTS = 5;
+
+/** Starts a Redis server on a free port; a node of a cluster has another one for its bus. */
+export async function startRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnFreePort(options);
+    } catch (error) {
+      if (attempt === ATTEMPTS || !String(error).includes('Address already in use')) throw error;
+    }
+  }
+}
+
+async function startOnFreePort({ settings = {}, sentinel }: TestRedisOptions): Promise<TestRedis> {
   const program = provideProgram(REDIS);
   const folder = await temporaryFolder();
   const port = await freePort();
+  // By default it is 10,000 higher, which may be taken, or past the last port.
+  const bus = settings['cluster-enabled'] === 'yes' ? { 'cluster-port': String(await freePort()) } : {};
   const args =
     sentinel === undefined
-      ? directives({ ...USUAL, port: String(port), dir: folder, ...settings })
+      ? directives({ ...USUAL, port: String(port), dir: folder, ...settings, ...bus })
       : [await sentinelFile(folder, port, sentinel), '--sentinel'];
   let child = await start(program, folder, port, args);
   if (running.size === 0) process.once('exit', killAll);
