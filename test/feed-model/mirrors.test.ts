@@ -101,8 +101,7 @@ async function run(world: World, fault: Fault): Promise<ModelRun> {
 /** Requires that nothing is wrong, and that enough happened. */
 function assertRight({ violations, tally, delivered }: ModelRun): void {
   assert.deepEqual(violations, []);
-  const { committed, rolledBack, conflicted } = tally;
-  assert.ok(committed > 20 && rolledBack + conflicted > 0, JSON.stringify(tally));
+  assert.ok(tally.committed > 20 && tally.rolledBack > 0, JSON.stringify(tally));
   // Followers that begin later, with a copy, get what the writers happen to change afterwards.
   const fromTheBeginning = Object.entries(delivered).filter(([name]) => !name.includes('copy'));
   for (const [name, entries] of fromTheBeginning) assert.ok(entries > 500, `${name}: ${entries}`);

@@ -45,7 +45,20 @@ export const SHARED_IDS = Array.from({ length: 150 }, (_, index) => `shared-${in
 
 /** Plans what each writer does, in order. The same seed gives the same plan. */
 export function planWriters(seed: number, size: PlanSize): Transaction[][] {
-  return Array.from({ length: size.writers }, (_, writer) => sample(seed + writer, planOf(writer, size)));
+  return Array.from({ length: size.writers }, (_, writer) => [
+    ...(writer === 0 ? eachEnd(size) : []),
+    ...sample(seed + writer, planOf(writer, size)),
+  ]);
+}
+
+/** Transactions that end in each planned way but a commit: by chance, a run might have none of one. */
+function eachEnd({ cuts }: PlanSize): Transaction[] {
+  const insert: Step = { does: 'insert', shared: [], fresh: 1 };
+  const common = { kind: 'transaction', isolation: 'read committed' } as const;
+  return [
+    { ...common, steps: [insert], end: 'rollback' },
+    ...(cuts ? [{ ...common, steps: [insert, { does: 'cut' }], end: 'commit' } as const] : []),
+  ];
 }
 
 const shared = (most: number): fc.Arbitrary<string[]> =>
