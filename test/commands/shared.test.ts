@@ -137,7 +137,10 @@ describe('commands beside servers that share a Redis', () => {
 
   it('a node of a Redis Cluster is refused by servers and commands, and a change is saved', async () => {
     const node = await startRedis({ settings: { 'cluster-enabled': 'yes' } });
+    const admin = new Redis(node.url);
     try {
+      await admin.cluster('ADDSLOTSRANGE', 0, 16_383);
+      await eventually('the node has all slots', async () => /state:ok/.test(String(await admin.cluster('INFO'))));
       const reason = 'The Redis named by REDIS_URL is a node of a Redis Cluster.';
       await assert.rejects(world.startService({ redisUrl: node.url }), { name: 'OperatorError', message: reason });
       const { prefix, developerId } = await world.newKey();
@@ -152,6 +155,7 @@ describe('commands beside servers that share a Redis', () => {
       assert.equal(code, 0);
       assert.ok(stderr.startsWith(`catalog: ${reason} The change was saved.`), stderr);
     } finally {
+      admin.disconnect();
       await node.stop();
     }
   });

@@ -85,6 +85,9 @@ const SLOTS = 16_384;
 /** What a node of a cluster replies about a key that it does not have, or will not have for long. */
 const REDIRECTION = /\b(?:MOVED|ASK|TRYAGAIN) /;
 
+/** What a node of a cluster, or a proxy before one, replies to a script with keys of two slots. */
+const SHARDED = /\bCROSSSLOT /;
+
 const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 
 /** The lifetime of the key that the probe writes, in milliseconds. */
@@ -261,11 +264,16 @@ export class RedisLink {
 
   /**
    * Tries a Redis that is not up with a script that writes: not every user may run scripts, and a full Redis or a
-   * replica answers reads but refuses writes.
+   * replica answers reads but refuses writes. Outside a cluster, the keys of a script may be in any slot.
+   *
+   * @throws OperatorError for a node of a cluster, or a proxy before one, without its setting
    */
   async #tryOut(server: RedisServer): Promise<void> {
-    if (this.#cluster === undefined) await refuseCluster(server.client);
     const probeKey = (i: number): string => `catalog:probe:${i}`;
+    if (this.#cluster === undefined) {
+      await server.client.eval(PROBE, 2, probeKey(0), probeKey(1), PROBE_LIFETIME_MS).catch(refuseSharded);
+      return;
+    }
     let i = 0;
     while (i < 10 * SLOTS && this.#owners[this.slotOf(probeKey(i))] !== server) i += 1;
     await server.client.eval(PROBE, 1, probeKey(i), PROBE_LIFETIME_MS);
@@ -309,13 +317,11 @@ export class RedisLink {
   }
 }
 
-/** @throws OperatorError for a node of a cluster */
-async function refuseCluster(client: Redis): Promise<void> {
-  // Not every user may send it, and not every proxy knows it.
-  const properties = await client.call('HELLO').catch(() => undefined);
-  if (!String(properties).includes('mode,cluster')) return;
+function refuseSharded(error: unknown): never {
+  if (!SHARDED.test(String(error))) throw error;
   throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster.', {
     advice: 'Set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes.',
+    cause: error,
   });
 }
 
