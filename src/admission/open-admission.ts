@@ -3,6 +3,7 @@ import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
 import type { Connection } from '../platform/postgres/connection.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
+import { recurring } from '../platform/async/recurring.js';
 import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
@@ -22,6 +23,12 @@ export const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id',
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
 
+/**
+ * How often a server publishes its timeline, in milliseconds. In a Redis that was emptied, or that has returned with
+ * older data, the newest one is missing until the servers that have it publish it, and the others read it.
+ */
+const TIMELINE_INTERVAL_MS = 1_000;
+
 export interface AdmissionOptions {
   readonly config: Config;
   readonly log: Logger;
@@ -30,6 +37,7 @@ export interface AdmissionOptions {
   readonly clock: SteadyClock;
   /** Bound on a command of Redis, in milliseconds. */
   readonly redisTimeoutMs: number;
+  readonly timelineIntervalMs?: number | undefined;
 }
 
 /** Admission, and what a server measures of it. */
@@ -83,18 +91,19 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
 async function openShared(
   loadCaller: LoadCaller,
   address: RedisAddress,
-  { log, database: { fence, connectDedicated }, health, clock, redisTimeoutMs }: AdmissionOptions,
+  { log, database, health, clock, redisTimeoutMs, timelineIntervalMs = TIMELINE_INTERVAL_MS }: AdmissionOptions,
 ): Promise<OpenedAdmission> {
+  const { fence, connectDedicated } = database;
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error, lostShards) => {
-    if (state === 'up') void publish();
+    void publish();
     health.note('redis', state, error, lostShards);
   };
   const redis = new RedisLink(address, onRedisChange, {
     timeoutMs: redisTimeoutMs,
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
-  const publish = () => ifAvailable(publishTimeline(redis, fence));
+  const publish = (): Promise<void> => ifAvailable(publishTimeline(redis, fence));
   let listening: Connection | undefined;
   // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline
   // disconnects them.
@@ -118,8 +127,9 @@ async function openShared(
     },
   });
   const limiter = new RedisLimiter(redis);
+  const publishing = recurring(publish, timelineIntervalMs);
   const close = async (): Promise<void> => {
-    await announcements.stop();
+    await Promise.all([announcements.stop(), publishing.stop()]);
     redis.close();
   };
   try {

@@ -44,7 +44,7 @@ export function versionKey(developerId: number): string {
 }
 
 /**
- * Sets a key, unless it names a newer timeline of the same system.
+ * Sets a key, unless it has that value or names a newer timeline of the same system.
  *
  * KEYS: the key. ARGV: the new value, its system and timeline, and for a value that expires, after how many
  * milliseconds. Reply: the value afterwards.
@@ -52,7 +52,7 @@ export function versionKey(developerId: number): string {
 const SET_UNLESS_NEWER = `
 local current = redis.call('get', KEYS[1]) or ''
 local system, timeline = string.match(current, '^(%d+)/(%d+)')
-if system == ARGV[2] and tonumber(timeline) > tonumber(ARGV[3]) then return current end
+if current == ARGV[1] or system == ARGV[2] and tonumber(timeline) > tonumber(ARGV[3]) then return current end
 if ARGV[4] then redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[4]) else redis.call('set', KEYS[1], ARGV[1]) end
 return ARGV[1]
 `;

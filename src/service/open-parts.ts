@@ -31,7 +31,15 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
   const databases = await openDatabases(options, health, opened);
   const records = openRecords(options, databases.db, clock, opened);
   const { redisMs: redisTimeoutMs } = timeBounds(config);
-  const admission = await openAdmission({ config, log, database: databases, health, clock, redisTimeoutMs });
+  const admission = await openAdmission({
+    config,
+    log,
+    database: databases,
+    health,
+    clock,
+    redisTimeoutMs,
+    timelineIntervalMs: overrides?.timelineIntervalMs,
+  });
   opened.add(admission, (it) => it.close());
   const { redis, limiter } = admission;
   const failedAddresses = new FailedAddresses();

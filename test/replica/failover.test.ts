@@ -33,8 +33,10 @@ describe('a standby of the primary', () => {
   let network: TcpProxy;
   /** Has no Redis. */
   let alone: TestService;
-  /** Share a Redis. */
+  /** Share a Redis. They read the timeline there only when they need it. */
   let servers: TestService[];
+  /** Shares it too, and reads the timeline regularly. */
+  let regular: TestService;
   let operator: Visitor;
   let kept: string;
   /** Revoked before and after the promotion. */
@@ -61,9 +63,11 @@ describe('a standby of the primary', () => {
     world.defer(() => client.disconnect());
     const options = { databaseUrl: network.url, trustedProxies: 1 };
     alone = await world.startService({ ...options, settings: { REDIS_URL: '' } });
+    regular = await world.startService(options);
     const settings = { METRICS_ADDRESS: '127.0.0.1:0' };
-    servers = [await world.startService({ ...options, settings })];
-    for (let i = 0; i < 2; i += 1) servers.push(await world.startService(options));
+    const seldom = { ...options, timelineIntervalMs: 2 ** 30 };
+    servers = [await world.startService({ ...seldom, settings })];
+    for (let i = 0; i < 2; i += 1) servers.push(await world.startService(seldom));
     operator = await signInOperator(servers[0] ?? assert.fail());
     assert.doesNotMatch((await operator.get('/')).text, /A standby was promoted/);
     for (const key of [kept, early, revoked, other])
@@ -182,6 +186,14 @@ describe('a standby of the primary', () => {
     const [server = assert.fail()] = servers;
     assert.equal((await scrape(`${server.operatorUrl}/metrics`)).series.get('catalog_database_timeline'), 2);
     assert.match((await operator.get('/')).text, /A standby was promoted/);
+  });
+
+  it('a server that is asked for nothing finds out about the promotion, also when Redis has lost it', async () => {
+    await eventually('it finds out', () => regular.logged.join().includes('"timeline":2'));
+    // As a Redis is that has returned with older data.
+    await client.set(TIMELINE_KEY, ((await client.get(TIMELINE_KEY)) ?? '').replace('/2', '/1'));
+    await eventually('it is published again', async () => (await client.get(TIMELINE_KEY))?.endsWith('/2') ?? false);
+    await regular.stop();
   });
 
   it('a command on the old primary fails, and reports that its change is lost', async () => {
