@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
 import { ANNOUNCEMENTS } from '../../src/admission/open-admission.js';
 import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
+import { restartFeed } from '../../src/catalog/restart.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
@@ -207,6 +208,15 @@ describe('admission from a cache', () => {
     assert.equal(queries, 0);
   });
 
+  it('a server drops every record when the feed is restarted, for the database may be an older one', async () => {
+    const { key, prefix } = await world.newKey();
+    await cached(key);
+    await unannounced((db) => revokeKey(db, prefix));
+    assert.equal(await queriesFor(() => status(key)), 0);
+    await restartFeed(world.db);
+    await eventually('the key is refused', async () => (await status(key)) === 401);
+  });
+
   it('a server caches nothing while the database cannot announce its changes', async () => {
     const { key } = world.service;
     await cached(key);
@@ -270,7 +280,7 @@ describe('admission from a cache', () => {
     assert.equal(Number(found?.rows), 1_000);
   });
 
-  it('everything counts as changed for a listener that has not looked for a minute, by the clock of the database', async () => {
+  it('everything counts as changed after a thousand changes, and a minute without a look by the clock of the database', async () => {
     // PostgreSQL's own clock is found after this one.
     await world.db.raw(`
       create schema skewed;
@@ -299,7 +309,9 @@ describe('admission from a cache', () => {
       assert.deepEqual(changes, [[developerId]]);
       await forward('2 minutes');
       await eventually('everything is reported', () => changes.length > 1);
-      assert.deepEqual(changes[1], [0]);
+      await world.db.raw('insert into caller_changes (developer_id) select -i from generate_series(1, 1001) i');
+      await eventually('everything is reported again', () => changes.length > 2);
+      assert.deepEqual(changes.slice(1), [[0], [0]]);
     } finally {
       await listener.stop();
       await world.db.raw('drop schema skewed cascade');

@@ -39,7 +39,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
     .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
       if (!yes) await confirm(context, command);
       const latest = after === undefined ? undefined : fromSeconds(after);
-      // No key has changed. But servers may still be connected to the lost database, and find that out.
+      // A trigger makes servers drop all callers. This publishes the timeline, and fails if the database is an older one.
       const restart = (db: Knex) => restartFeed(db, { after: latest });
       const { result } = await makeChange(context, restart, () => []);
       const { feedStart, clock } = result;

@@ -6,7 +6,7 @@ import type { Connection } from './connection.js';
 export interface Announcements {
   /**
    * A table of our own. In its column `txid` are the transactions that have changed something lately. A row stays for
-   * five minutes after its commit.
+   * five minutes after another transaction has found it committed.
    */
   readonly table: string;
   /** The column with the id of what was changed; 0 for everything. */
@@ -34,6 +34,9 @@ const POLL_INTERVAL_MS = 1_000;
 /** After so long without a look, in milliseconds, rows may have gone unseen, and everything counts as changed. */
 const LONGEST_GAP_MS = 60_000;
 
+/** If more than so many have changed, everything counts as changed. */
+const MOST_SUBJECTS = 1_000;
+
 /** The waits between attempts to listen. */
 const RETRY = { firstMs: 100, longestMs: 5_000 } as const;
 
@@ -54,7 +57,8 @@ const poll = ({ table, subject }: Announcements): string => `
          extract(epoch from clock_timestamp())::float8 * 1000 as read_at,
          array(select distinct ${subject} from ${table}
                 where txid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(txid, $1)
-                  and txid < pg_snapshot_xmax(pg_current_snapshot())) as changed`;
+                  and txid < pg_snapshot_xmax(pg_current_snapshot())
+                limit ${MOST_SUBJECTS + 1}) as changed`;
 
 /** Listens for announcements on a connection of its own. It connects again after a loss. */
 export class AnnouncementListener {
@@ -132,8 +136,9 @@ export class AnnouncementListener {
         const [now] = rows as [Poll];
         this.queueUsage = now.queue_usage;
         if (seen === undefined) onListening();
-        else if (now.read_at - seen.read_at > LONGEST_GAP_MS) this.handlers.onChange([0]);
-        else if (now.changed.length > 0) this.handlers.onChange(now.changed);
+        else if (now.read_at - seen.read_at > LONGEST_GAP_MS || now.changed.length > MOST_SUBJECTS) {
+          this.handlers.onChange([0]);
+        } else if (now.changed.length > 0) this.handlers.onChange(now.changed);
         seen = now;
       }
       isPolling = false;
