@@ -6,8 +6,8 @@ import type { RedisLink } from '../platform/redis/link.js';
  * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
  * A record that was read from the database under a version is valid as long as that version is there.
  *
- * It begins with the newest timeline of the database that its author has connected to, `<system>/<timeline>/<random>`,
- * so that a server or command that is still connected to an older primary notices.
+ * It begins with the newest timeline of the database that its author has heard of, `<system>/<timeline>/<random>`, so
+ * that a server or command that is still connected to an older primary notices.
  */
 export interface Version {
   /** Empty for none: it was never set, has expired, or is lost. */
@@ -92,8 +92,8 @@ export async function createVersion(redis: RedisLink, fence: Fence, developerId:
 
 /**
  * Renews the versions of developers, so that every server reads their keys from the database again. Call it after a
- * change is committed, and before it is reported as done. If another server has become the primary, the fence is raised
- * and its versions stay. What one shard has lost keeps it from no other one.
+ * change is committed, and before it is reported as done. If another server has become the primary, the fence is raised.
+ * A lost shard does not keep the versions in the others from being renewed.
  *
  * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
  */

@@ -11,21 +11,18 @@ interface Change<T> {
   readonly applies: string;
 }
 
-/** For changes of what servers read anew for each request: no cached callers need to be dropped. */
-export const UNCACHED = (): readonly number[] => [];
-
 /**
  * Changes the database, and confirms that it is the primary before the command reports success.
  *
  * @param act - its work is committed when it resolves
  * @param affected - the developers whose cached callers servers drop. If the servers cannot be reached at once, the
- *   reason goes to stderr.
+ *   reason goes to stderr. Undefined for a change of what servers read for each request.
  * @throws OperatorError if the database is no longer the primary: then the change is lost
  */
 export function makeChange<T>(
   context: CommandContext,
   act: (db: Knex) => Promise<T>,
-  affected: (result: T, db: Knex) => readonly number[] | Promise<readonly number[]>,
+  affected?: (result: T, db: Knex) => readonly number[] | Promise<readonly number[]>,
 ): Promise<Change<T>> {
   return context.withDatabase(async (db, { fence }) => {
     const [{ applies, beginChange }, { DatabaseSuperseded }] = await Promise.all([
@@ -40,11 +37,11 @@ export function makeChange<T>(
     };
     const endChange = beginChange(announce, fence);
     const result = await act(db);
-    const developerIds = await affected(result, db);
+    const developerIds = (await affected?.(result, db)) ?? [];
     const propagation = await endChange(developerIds).catch((error: unknown) => {
       throw error instanceof DatabaseSuperseded ? superseded(timeline?.number, error.newest) : error;
     });
-    if (affected !== UNCACHED && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
+    if (affected !== undefined && obstacle !== undefined) context.stderr.write(`catalog: ${obstacle}\n`);
     return { result, applies: applies(propagation) };
   });
 }

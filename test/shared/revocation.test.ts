@@ -153,7 +153,7 @@ const ENDINGS: Readonly<Record<Exclude<EventKind, Harmless | Later>, Changes>> =
   },
 };
 
-/** Changes of what servers have cached of a caller that is accepted all the same. */
+/** Changes of what servers have cached of a caller, whose key stays active. */
 const OTHER_CHANGES: Changes = {
   'moved to another plan by command': {
     make: ({ prefix }, { command }) => command('keys', 'set-plan', prefix, '--plan', 'pro'),

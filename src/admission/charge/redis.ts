@@ -18,9 +18,9 @@ import { MemoryLimiter } from './memory.js';
  * ARGV: the windows of the two counters in milliseconds, then three values for each request: the version that it
  * requires, or nothing, and the limits of its two counters.
  *
- * Reply: a list for each request. The list is 1 if the request was charged or 0 if it was refused, followed by the count
- * and the milliseconds left of each counter, and then, if it required none, the version, or nothing. It is -1 and the
- * version if that is not the required one.
+ * Reply: a list for each request. It begins with 1 if the request was charged, or 0 if it was refused. The count and the
+ * milliseconds left of each counter follow, and then the version if the request required none. If the version is not the
+ * required one, the list is -1 and the version.
  */
 const CHARGE = `
 local answers = {}

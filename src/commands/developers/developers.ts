@@ -9,7 +9,7 @@ import {
 } from '../../developers/developers.js';
 import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange, UNCACHED } from '../make-change.js';
+import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { age, type Columns } from '../output/table.js';
 import { registerQuotas } from './quotas.js';
@@ -34,7 +34,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
     .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options), UNCACHED);
+      const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options));
       const { id } = developer;
       const next = `${command} keys create --developer ${id} --plan free`;
       report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
@@ -64,7 +64,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
     .action(async (id: number, { plan, json }: { plan: string } & JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan), UNCACHED);
+      const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan));
       report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
     });
 

@@ -18,7 +18,7 @@ import { urlOf, withLocalName } from '../../http/connection/server.js';
 import { countOf } from '../../platform/text/count.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange, UNCACHED } from '../make-change.js';
+import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { age, shortTime, type Columns } from '../output/table.js';
 
@@ -48,7 +48,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
       const publicUrl = publicUrlOf(config());
-      const { result: token } = await makeChange(context, (db) => createSignInLink(db, id), UNCACHED);
+      const { result: token } = await makeChange(context, (db) => createSignInLink(db, id));
       if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
         context.stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
       }
@@ -67,7 +67,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
   addIdentityCommand('link')
     .description('Let an identity of your OpenID Connect provider sign in as a developer.')
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
-      await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }), UNCACHED);
+      await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }));
       const line = `Linked developer ${id}: this identity can now sign in as that developer.`;
       report(stdout, json, { developerId: id, issuer, subject }, line);
     });
@@ -79,7 +79,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     )
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       const unlink = (db: Knex) => unlinkIdentity(db, id, { issuer, subject });
-      const { result: sessionsEnded } = await makeChange(context, unlink, UNCACHED);
+      const { result: sessionsEnded } = await makeChange(context, unlink);
       const line = `Unlinked the identity and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, issuer, subject, sessionsEnded }, `${line} ${passkeysRemain(id)}`);
     });
@@ -95,7 +95,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: sessionsEnded } = await makeChange(context, (db) => endAllSessions(db, id, 'operator'), UNCACHED);
+      const { result: sessionsEnded } = await makeChange(context, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(sessionsEnded, 'session')} of developer ${id}. ${passkeysRemain(id)}`;
       report(stdout, json, { developerId: id, sessionsEnded }, line);
     });
@@ -115,7 +115,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .argument('<passkey>', 'number of the passkey, as "catalog developers passkeys" lists it', positiveInteger)
     .action(async (id: number, passkey: number, { json }: JsonFlag) => {
-      const { result: sessionsEnded } = await makeChange(context, (db) => revokePasskey(db, id, passkey), UNCACHED);
+      const { result: sessionsEnded } = await makeChange(context, (db) => revokePasskey(db, id, passkey));
       const line = `Removed passkey ${passkey} and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });

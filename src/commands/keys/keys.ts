@@ -15,7 +15,7 @@ import {
   positiveInteger,
 } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange, UNCACHED } from '../make-change.js';
+import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
 import { PREFIX_HELP, prefixOf, prefixOrKeyOf } from './key-argument.js';
@@ -53,13 +53,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const expires = options.expires === 'never' ? undefined : options.expires;
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
-      const { result: created } = await makeChange(
-        context,
-        async (db) =>
-          developer === undefined
-            ? (await import('../server/demo.js')).createDemoKey(db)
-            : createKey(db, { developerId: developer, planId: plan, label, expires }),
-        UNCACHED,
+      const { result: created } = await makeChange(context, async (db) =>
+        developer === undefined
+          ? (await import('../server/demo.js')).createDemoKey(db)
+          : createKey(db, { developerId: developer, planId: plan, label, expires }),
       );
       if (created.isSuspended) {
         const { developerId: id } = created;
@@ -113,7 +110,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
       const which = await prefixOrKeyOf(argument, stdin, command);
-      // A new version also for a key that was revoked before: an operator may repeat a command that could not set one.
+      // Renews the version also for a key that was revoked before: an operator may repeat a command that could not.
       const { result: record, applies } = await makeChange(
         context,
         (db) => revokeKey(db, which),
@@ -152,7 +149,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .argument('<label>', 'new label; "" removes it', labelOrNone)
     .action(async (argument: string, label: string | null, { json }: JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result } = await makeChange(context, (db) => setKeyLabel(db, prefix, label), UNCACHED);
+      const { result } = await makeChange(context, (db) => setKeyLabel(db, prefix, label));
       const changed = result.before.label !== label;
       const has = `${changed ? 'now' : 'already'} has ${label === null ? 'no label' : `the label "${label}"`}`;
       report(stdout, json, { ...keyDocument(result.after), changed }, `Key ${prefix} ${has}.`);

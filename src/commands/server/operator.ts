@@ -3,7 +3,7 @@ import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import type { RegisterCommand } from '../context.js';
-import { makeChange, UNCACHED } from '../make-change.js';
+import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
@@ -22,7 +22,7 @@ export const registerOperator: RegisterCommand = (program, context) => {
     )
     .action(async ({ json }: JsonFlag) => {
       const origin = originOf(config());
-      const { result: token } = await makeChange(context, createOperatorLink, UNCACHED);
+      const { result: token } = await makeChange(context, createOperatorLink);
       const url = operatorLinkUrl(origin, token);
       const what = `Sign-in link for the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes. If your server has\nanother METRICS_ADDRESS, change the address in it. Keep it secret:`;
       report(stdout, json, { url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`);

@@ -13,7 +13,7 @@ interface Act {
  * Makes a change for an operator: events name the operator, servers drop their cached callers, and the log has a line.
  *
  * @param change - its work is committed when it resolves
- * @param isChanged - whether a server may have cached what was changed of the developer
+ * @param affected - the developers of whom a server may have cached what was changed
  * @returns what the change returned, and when it applies
  */
 export async function performAct<T>(
@@ -21,12 +21,12 @@ export async function performAct<T>(
   { log, beginChange }: OperatorParts,
   act: Act,
   change: () => Promise<T>,
-  isChanged: (result: T) => boolean = () => true,
+  affected: (result: T) => readonly number[],
 ): Promise<{ readonly result: T; readonly propagation: Propagation }> {
   const endChange = beginChange();
   const result = await change();
-  const affectsKeys = isChanged(result);
+  const developerIds = affected(result);
   // The change is committed, and is logged even if what follows fails.
-  log.info({ request_id: ctx.state.requestId, ...act, affects_keys: affectsKeys }, 'operator act');
-  return { result, propagation: await endChange(affectsKeys && act.developer !== undefined ? [act.developer] : []) };
+  log.info({ request_id: ctx.state.requestId, ...act, affects_keys: developerIds.length > 0 }, 'operator act');
+  return { result, propagation: await endChange(developerIds) };
 }

@@ -28,7 +28,7 @@ export class RedisServer {
     }
     // The client of a node in a cluster is there already, and connects when it is first used.
     if (client.status === 'wait') client.connect().catch(() => undefined);
-    // Not at once: whoever creates this server does not have it until the constructor returns.
+    // Not at once: the code that creates this server does not have it until the constructor returns.
     else if (client.status === 'ready') queueMicrotask(() => void this.tend());
   }
 

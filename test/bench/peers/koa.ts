@@ -1,7 +1,7 @@
 /**
- * The limit for a service on Koa: a line of pino's log and two metrics of prom-client for each request, callers cached
- * in memory, one round trip to Redis that confirms the cache and charges both quotas, and one named statement for what
- * is read.
+ * The limit for a service on Koa. For each request it writes a line of pino's log and two metrics of prom-client. Callers
+ * are cached in memory: one round trip to Redis confirms the record and charges both quotas. One named statement reads
+ * the rest.
  */
 import { createHash } from 'node:crypto';
 import type { AddressInfo } from 'node:net';

@@ -100,7 +100,13 @@ describe('the acts of an operator', () => {
     const beginChange = () => () => Promise.reject(new Error('superseded'));
     const parts = { db: world.db, log, beginChange } as unknown as OperatorParts;
     const ctx = { state: { requestId: 'r-1' } } as PageContext;
-    const act = performAct(ctx, parts, { act: 'suspend' }, () => Promise.resolve());
+    const act = performAct(
+      ctx,
+      parts,
+      { act: 'suspend' },
+      () => Promise.resolve(),
+      () => [1],
+    );
     await assert.rejects(act, /superseded/);
     assert.match(lines.join(''), /"request_id":"r-1","act":"suspend","affects_keys":true/);
   });

@@ -31,7 +31,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
       throw new PageError(404, 'Not found', 'There are no developer settings to sign in to: SITE is off.');
     const act = { act: 'create_sign_in_link', developer: developer.id };
     const create = (): Promise<string> => createSignInLink(db, developer.id);
-    const { result: token } = await performAct(ctx, parts, act, create, () => false);
+    const { result: token } = await performAct(ctx, parts, act, create, () => []);
     const url = signInLinkUrl(publicUrl(), token);
     operatorPage(
       ctx,
@@ -88,7 +88,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
           await setDeveloperPlan(transaction, id, plan);
           return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
         }),
-      (count) => count > 0,
+      (count) => (count > 0 ? [id] : []),
     );
     if (moved === 0) redirectAndConfirm(ctx, developerPath(id), 'plan_changed');
     else redirectAndConfirm(ctx, developerPath(id), 'plans_changed', propagation);
@@ -115,7 +115,9 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
 
     router.post(`${path}/${name}`, async (ctx) => {
       const { id } = await developerOf(ctx, db);
-      const { propagation } = await performAct(ctx, parts, { act: name, developer: id }, () => act(db, id));
+      const details = { act: name, developer: id };
+      const change = (): Promise<unknown> => act(db, id);
+      const { propagation } = await performAct(ctx, parts, details, change, () => [id]);
       redirectAndConfirm(ctx, developerPath(id), done, propagation);
     });
   }

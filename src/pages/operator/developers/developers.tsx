@@ -114,8 +114,14 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
     const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
     const create = async (): Promise<number> => {
       const act = { act: 'create_developer' };
-      const isCached = (): boolean => false;
-      return (await performAct(ctx, parts, act, () => createDeveloper(parts.db, details), isCached)).result.id;
+      const { result } = await performAct(
+        ctx,
+        parts,
+        act,
+        () => createDeveloper(parts.db, details),
+        () => [],
+      );
+      return result.id;
     };
     const id = await created.forceFetch(hashOfForm(values.form).toString('hex'), { context: create });
     seeOther(ctx, `${DEVELOPERS}/${id}`);

@@ -76,7 +76,7 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
       parts,
       { act: 'revoke_key', developer: developerId, key_prefix: prefix },
       () => revokeKey(db, prefix),
-      ({ wasRevoked }) => !wasRevoked,
+      ({ wasRevoked }) => (wasRevoked ? [] : [developerId]),
     );
     if (result.wasRevoked) redirectAndConfirm(ctx, operatorKeyPath(prefix), 'already_revoked');
     else redirectAndConfirm(ctx, operatorKeyPath(prefix), 'revoked', propagation);
