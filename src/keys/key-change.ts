@@ -12,9 +12,9 @@ export const MAX_ACTIVE_KEYS = 20;
 /** How many keys a developer may create within 24 hours, successors included. Those of an operator do not count. */
 export const MAX_KEYS_PER_DAY = 100;
 
-/** Who changes a key. Operators may change all keys; somebody who has found a whole key may revoke it. */
+/** Who changes a key. Operators may change all keys. */
 export type KeyActor =
-  | { readonly kind: 'operator' | 'finder' }
+  | { readonly kind: 'operator' }
   /** Changes only their own keys, within the limits above, while not suspended. */
   | {
       readonly kind: 'developer';
@@ -98,8 +98,8 @@ export function changeKeys<T>(
       if (developer?.suspended_at !== null) {
         throw new KeyRefused('suspended', `Developer ${by.developerId} is suspended or does not exist.`);
       }
+      await setActor(transaction, by.kind);
     }
-    if (by.kind !== 'operator') await setActor(transaction, by.kind);
     return change(transaction);
   });
 }
