@@ -798,7 +798,7 @@ CREATE TRIGGER record_created AFTER INSERT ON public.api_keys FOR EACH ROW EXECU
 
 CREATE CONSTRAINT TRIGGER settle_counts AFTER INSERT ON public.catalog_counts_waiting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.is_first) EXECUTE FUNCTION catalog_counts_settle();
 
-CREATE TRIGGER announce_restarted AFTER UPDATE ON public.catalog_feed FOR EACH ROW EXECUTE FUNCTION announce_callers_changed();
+CREATE TRIGGER announce_restarted AFTER INSERT OR UPDATE ON public.catalog_feed FOR EACH ROW EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER a_take_writer_lock BEFORE INSERT OR DELETE OR UPDATE OR TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_take_writer_lock();
 

@@ -24,8 +24,8 @@ export const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id',
 const LOOKUP_MARGIN_MS = 100;
 
 /**
- * How often a server publishes its timeline, in milliseconds. In a Redis that was emptied, or that has returned with
- * older data, the newest one is missing until the servers that have it publish it, and the others read it.
+ * How often a server publishes its timeline, and reads whether there is a newer one, in milliseconds. So a server without
+ * requests notices a promotion, and a Redis that was emptied or has older data gets the newest timeline again.
  */
 const TIMELINE_INTERVAL_MS = 1_000;
 
@@ -96,6 +96,7 @@ async function openShared(
   const { fence, connectDedicated } = database;
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error, lostShards) => {
+    // Also when something is lost: the shard of the timeline may be back while another one is not.
     void publish();
     health.note('redis', state, error, lostShards);
   };
@@ -129,8 +130,10 @@ async function openShared(
   const limiter = new RedisLimiter(redis);
   const publishing = recurring(publish, timelineIntervalMs);
   const close = async (): Promise<void> => {
-    await Promise.all([announcements.stop(), publishing.stop()]);
+    const stopped = Promise.all([announcements.stop(), publishing.stop()]);
+    // Before the wait: a publication under way need not wait for a Redis that is frozen.
     redis.close();
+    await stopped;
   };
   try {
     await Promise.all([redis.settled().then(publish), announcements.start()]);

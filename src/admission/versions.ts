@@ -6,8 +6,8 @@ import type { RedisLink } from '../platform/redis/link.js';
  * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
  * A record that was read from the database under a version is valid as long as that version is there.
  *
- * It begins with the newest timeline of the database that its author has heard of, `<system>/<timeline>/<random>`, so
- * that a server or command that is still connected to an older primary notices.
+ * It begins with the newest timeline of the database that was known when it was created,
+ * `<system>/<timeline>/<random>`, so that a server or command that is still connected to an older primary notices.
  */
 export interface Version {
   /** Empty for none: it was never set, has expired, or is lost. */

@@ -16,7 +16,7 @@ interface Change<T> {
  *
  * @param act - its work is committed when it resolves
  * @param affected - the developers whose cached callers servers drop. If the servers cannot be reached at once, the
- *   reason goes to stderr. Undefined for a change of what servers read for each request.
+ *   reason goes to stderr. Omit it for changes of data that servers do not cache.
  * @throws OperatorError if the database is no longer the primary: then the change is lost
  */
 export function makeChange<T>(

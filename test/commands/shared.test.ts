@@ -141,7 +141,7 @@ describe('commands beside servers that share a Redis', () => {
     try {
       await admin.cluster('ADDSLOTSRANGE', 0, 16_383);
       await eventually('the node has all slots', async () => (await admin.cluster('INFO')).includes('state:ok'));
-      const reason = 'The Redis named by REDIS_URL is a node of a Redis Cluster.';
+      const reason = 'The Redis named by REDIS_URL is sharded, such as a node of a Redis Cluster.';
       await assert.rejects(world.startService({ redisUrl: node.url }), { name: 'OperatorError', message: reason });
       const { prefix, developerId } = await world.newKey();
       const run = (...args: string[]): Promise<Outcome> =>
@@ -149,7 +149,7 @@ describe('commands beside servers that share a Redis', () => {
       assert.deepEqual(await run('developers', 'quotas', String(developerId)), {
         code: 1,
         stdout: '',
-        stderr: `catalog: ${reason} Set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes.\n`,
+        stderr: `catalog: ${reason} For a cluster, set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes. A sharding proxy is not supported.\n`,
       });
       const { code, stderr } = await run('keys', 'revoke', prefix);
       assert.equal(code, 0);

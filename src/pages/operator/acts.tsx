@@ -10,7 +10,8 @@ interface Act {
 }
 
 /**
- * Makes a change for an operator: events name the operator, servers drop their cached callers, and the log has a line.
+ * Makes a change for an operator: events name the operator, servers drop the cached callers of the affected developers,
+ * and the log has a line.
  *
  * @param change - its work is committed when it resolves
  * @param affected - the developers of whom a server may have cached what was changed

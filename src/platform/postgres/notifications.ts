@@ -34,7 +34,7 @@ const POLL_INTERVAL_MS = 1_000;
 /** After so long without a look, in milliseconds, rows may have gone unseen, and everything counts as changed. */
 const LONGEST_GAP_MS = 60_000;
 
-/** If more than so many have changed, everything counts as changed. */
+/** Above this number of changed subjects, everything counts as changed. */
 const MOST_SUBJECTS = 1_000;
 
 /** The waits between attempts to listen. */

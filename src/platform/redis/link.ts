@@ -85,8 +85,8 @@ const SLOTS = 16_384;
 /** What a node of a cluster replies about a key that it does not have, or will not have for long. */
 const REDIRECTION = /\b(?:MOVED|ASK|TRYAGAIN) /;
 
-/** What a node of a cluster, or a proxy before one, replies to a script with keys of two slots. */
-const SHARDED = /\bCROSSSLOT /;
+/** What a node of a cluster, or a proxy before several servers, replies to a script with keys of two slots. */
+const SHARDED = /\b(?:CROSSSLOT|CLUSTERDOWN) |\bsame slot\b/;
 
 const PROBE = `return redis.call('set', KEYS[1], '', 'px', ARGV[1])`;
 
@@ -264,7 +264,8 @@ export class RedisLink {
 
   /**
    * Tries a Redis that is not up with a script that writes: not every user may run scripts, and a full Redis or a
-   * replica answers reads but refuses writes. Outside a cluster, the keys of a script may be in any slot.
+   * replica answers reads but refuses writes. Outside a cluster, one script charges several developers, so it must accept
+   * keys of any slots.
    *
    * @throws OperatorError for a node of a cluster, or a proxy before one, without its setting
    */
@@ -319,8 +320,9 @@ export class RedisLink {
 
 function refuseSharded(error: unknown): never {
   if (!SHARDED.test(String(error))) throw error;
-  throw new OperatorError('The Redis named by REDIS_URL is a node of a Redis Cluster.', {
-    advice: 'Set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes.',
+  throw new OperatorError('The Redis named by REDIS_URL is sharded, such as a node of a Redis Cluster.', {
+    advice:
+      'For a cluster, set REDIS_URL to redis+cluster://host:port,host:port, or rediss+cluster for TLS, with some of its nodes. A sharding proxy is not supported.',
     cause: error,
   });
 }

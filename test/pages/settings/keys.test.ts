@@ -562,7 +562,8 @@ describe('the pages of keys', () => {
 });
 
 describe('the pages that change keys, beside Redis', () => {
-  const world = testWorld({ redis: true, service: true });
+  // The service does not read the timeline that a test publishes for another server.
+  const world = testWorld({ redis: true, service: { timelineIntervalMs: 2 ** 30 } });
   let direct: Redis;
   let developerId: number;
   let visitor: Visitor;
