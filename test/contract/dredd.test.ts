@@ -31,10 +31,13 @@ describe('Dredd with the hooks and commands of the guide', () => {
     await writeFile(`${folder}/hooks.js`, code('js'));
     const commands = code('sh')
       .replaceAll('http://127.0.0.1:8080', url)
-      .replace(/npx dredd@\S+/, DREDD);
+      .replace(/npx dredd@\S+/, () => `"${DREDD}"`);
     return new Promise((resolve) => {
-      execFile('sh', ['-ec', commands], { cwd: folder, env: { ...process.env, API_KEY: key } }, (_error, stdout) =>
-        resolve(stdout),
+      execFile(
+        'sh',
+        ['-ec', commands],
+        { cwd: folder, env: { ...process.env, API_KEY: key } },
+        (_error, stdout, stderr) => resolve(stdout + stderr),
       );
     });
   }

@@ -76,8 +76,7 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
       parts,
       { act: 'revoke_key', developer: developerId, key_prefix: prefix },
       () => revokeKey(db, prefix),
-      // Also for a key that was revoked before: an operator may repeat an act that could not reach Redis.
-      () => [developerId],
+      ({ wasRevoked }) => (wasRevoked ? [] : [developerId]),
     );
     if (result.wasRevoked) redirectAndConfirm(ctx, operatorKeyPath(prefix), 'already_revoked');
     else redirectAndConfirm(ctx, operatorKeyPath(prefix), 'revoked', propagation);
