@@ -209,12 +209,15 @@ describe('admission from a cache', () => {
   });
 
   it('a server drops every record when the feed is restarted, for the database may be an older one', async () => {
-    const { key, prefix } = await world.newKey();
-    await cached(key);
-    await unannounced((db) => revokeKey(db, prefix));
-    assert.equal(await queriesFor(() => status(key)), 0);
-    await restartFeed(world.db);
-    await eventually('the key is refused', async () => (await status(key)) === 401);
+    for (const isRowLost of [false, true]) {
+      const { key, prefix } = await world.newKey();
+      await cached(key);
+      await unannounced((db) => revokeKey(db, prefix));
+      assert.equal(await queriesFor(() => status(key)), 0);
+      if (isRowLost) await world.db('catalog_feed').delete();
+      await restartFeed(world.db);
+      await eventually('the key is refused', async () => (await status(key)) === 401);
+    }
   });
 
   it('a server caches nothing while the database cannot announce its changes', async () => {

@@ -129,6 +129,8 @@ describe('commands beside servers that share a Redis', () => {
         await turn.release();
         assert.equal((await command).code, 0);
         assert.match(String(await direct.get(version)), new RegExp(`^${system}/1/[\\w-]{16}$`));
+        // Without an end, Redis would keep the version of every developer who was ever changed.
+        assert.ok((await direct.pttl(version)) > 24 * 3_600_000, what);
       } finally {
         await turn.release();
       }
