@@ -24,8 +24,8 @@ export const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id',
 const LOOKUP_MARGIN_MS = 100;
 
 /**
- * How often a server publishes its timeline, and reads whether there is a newer one, in milliseconds. So a server without
- * requests notices a promotion, and a Redis that was emptied or has older data gets the newest timeline again.
+ * How often a server publishes its timeline and checks for a newer one, in milliseconds. This lets a server without
+ * requests detect a promotion, and restores the newest timeline to a Redis that was emptied or has older data.
  */
 const TIMELINE_INTERVAL_MS = 1_000;
 

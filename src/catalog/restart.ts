@@ -27,9 +27,8 @@ export interface RestartedFeed {
 
 /**
  * Starts the feed anew, with an identity of its own: after the commit, every server refuses all positions that were
- * given out before. Needed when
- * the database has lost commits that mirrors may have seen: a backup was restored, or a standby without these commits
- * took over.
+ * given out before. Needed when the database has lost commits that mirrors may have seen: a backup was restored, or a
+ * standby without these commits took over.
  *
  * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp.
  * The new feed start is therefore later than the clock, the last stamp and `after`. The writers' lock is held

@@ -50,10 +50,9 @@ export async function revokeFoundKeys(
   const { rows } = await db.raw<{ rows: { hash: Buffer; revoked_of: number | null }[] }>(REVOKE_FOUND, [
     hashes.map((hash) => toColumn(hash).hash),
   ]);
-  const changed = new Set(rows.flatMap(({ revoked_of: developerId }) => developerId ?? []));
   return {
     known: new Set(rows.map(({ hash }) => hash.toString('base64') as KeyHash)),
-    changed: [...changed],
+    changed: [...new Set(rows.flatMap(({ revoked_of: developerId }) => developerId ?? []))],
   };
 }
 

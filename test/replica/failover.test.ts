@@ -188,9 +188,9 @@ describe('a standby of the primary', () => {
     assert.match((await operator.get('/')).text, /A standby was promoted/);
   });
 
-  it('a server that is asked for nothing finds out about the promotion, also when Redis has lost it', async () => {
-    await eventually('it finds out', () => regular.logged.join().includes('"timeline":2'));
-    // As a Redis is that has returned with older data.
+  it('a server without requests detects the promotion, and a timeline that Redis has lost is published again', async () => {
+    await eventually('it is detected', () => regular.logged.join().includes('"timeline":2'));
+    // As in a Redis that has returned with older data.
     await client.set(TIMELINE_KEY, ((await client.get(TIMELINE_KEY)) ?? '').replace('/2', '/1'));
     await eventually('it is published again', async () => (await client.get(TIMELINE_KEY))?.endsWith('/2') ?? false);
     await regular.stop();

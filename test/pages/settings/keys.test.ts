@@ -398,7 +398,7 @@ describe('the pages of keys', () => {
     assert.equal((await read(next.replaceAll('&amp;', '&'))).split(' many keys ').length - 1, 10);
   });
 
-  it('pages call a plan by its name, also where they know only its id', async () => {
+  it('pages show the name of a plan, also where a record has only its id', async () => {
     const { db } = service;
     const plan = { name: 'Partners & friends', requestsPerMinute: 5, requestsPerDay: 9, commercialUse: true };
     await setPlan(db, 'partner', plan);
