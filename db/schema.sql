@@ -54,6 +54,13 @@ create table api_keys (
   constraint api_keys_successor_unique UNIQUE (successor_id)
 );
 
+create table caller_change_readers (
+  singleton boolean default true not null,
+  read_until timestamp with time zone not null,
+  constraint caller_change_readers_pkey PRIMARY KEY (singleton),
+  constraint caller_change_readers_singleton CHECK (singleton)
+);
+
 create unlogged table caller_changes (
   txid xid8 default pg_current_xact_id() not null,
   developer_id integer default 0 not null,

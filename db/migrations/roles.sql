@@ -37,6 +37,7 @@ begin
   -- For sign-up; the other columns keep their defaults. Updating is also the right to lock a developer's row.
   grant insert (project_name, attribution_required), update (project_name) on public.developers to catalog_server;
   grant insert on public.events to catalog_server;
+  grant select, insert, update on public.caller_change_readers to catalog_server;
   -- Only the owner makes links for operators, so that a server's role cannot let anybody in: it may write neither the
   -- kind of a link nor the hash of one that exists. To remove links that nobody has locked, it must be allowed to
   -- update something.

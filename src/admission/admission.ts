@@ -53,17 +53,22 @@ export function createAdmission({ loadCaller, fence, cache, limiter, createVersi
     if (caller === undefined) return { kind: 'unknown_key' };
     cache.keep(learned, hash, caller);
     const { kind, quotas, version } = await limiter.charge(caller);
-    noteVersion(caller.developerId, version);
-    if (version?.token === '') noteVersion(caller.developerId, await createVersion(caller.developerId));
+    await noteVersion(caller.developerId, version);
     fence.confirm(timeline);
     return { kind, caller, quotas };
   }
 
-  /** @param version - may name a newer timeline: then the cache is empty, and the loader's connections are replaced */
-  function noteVersion(developerId: number, version: Version | undefined): void {
+  /**
+   * Creates the version if there is none.
+   *
+   * @param version - may name a newer timeline: then the cache is empty, and the loader's connections are replaced
+   */
+  async function noteVersion(developerId: number, version: Version | undefined): Promise<void> {
     if (version === undefined) return;
     observeTimeline(fence, version.token);
     cache.learn(developerId, version);
+    const created = version.token === '' ? await createVersion(developerId) : undefined;
+    if (created !== undefined) cache.learn(developerId, created);
   }
 
   return async (hash) => {
@@ -78,7 +83,8 @@ export function createAdmission({ loadCaller, fence, cache, limiter, createVersi
       return { kind: charge.kind, caller, quotas: charge.quotas };
     }
     cache.lookupCounts.stale += 1;
-    noteVersion(caller.developerId, charge.version);
+    // Before the record is read, so that it can be kept: a Redis that was emptied costs each key one query.
+    await noteVersion(caller.developerId, charge.version);
     return admitFromDatabase(hash);
   };
 }

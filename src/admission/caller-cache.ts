@@ -8,6 +8,23 @@ import type { Version } from './versions.js';
 /** The most records kept, and the most versions. */
 const MAX_RECORDS = 50_000;
 
+/**
+ * How long a look at the announcements keeps the cache open, from when the look began, in milliseconds. Looks begin every
+ * second, so three of them must fail or be slow before the cache closes.
+ *
+ * The lease bounds what a renewed version does not reach. Once whoever ends a key has waited for a lease since the commit,
+ * no server uses a record from before it:
+ *
+ * - Commit: the wait begins after it, on a clock that does not run ahead of time.
+ * - Look: one that begins after the commit finds its announcement, and drops the developer's records before it extends
+ *   the lease. A look counts from its beginning, since it may miss what is committed while it runs.
+ * - Lease: a record is used only while the last completed look began less than a lease ago. After the wait, that look
+ *   began after the commit. What it dropped does not return: {@link CallerCache.keep} refuses records whose reading began
+ *   earlier.
+ * - Clock: checked at each use, on a clock that does not fall behind while the process is frozen or the machine sleeps.
+ */
+export const LEASE_MS = 3_000;
+
 /** A version, and when this process has learned it: after that many other versions. */
 interface LearnedVersion extends Version {
   readonly order: number;
@@ -21,8 +38,8 @@ export interface CachedCaller extends Caller {
 /**
  * Records of callers, by the hash of their key, each read under a version of its developer. It keeps none without one.
  *
- * It is closed while the database cannot announce its changes: only announcements report a change that renews no
- * version, such as a plain UPDATE or that of a command which was killed half-way.
+ * It is open while a {@link LEASE_MS lease} from a look at the announcements runs: only they report a change that renews
+ * no version, such as a plain UPDATE, or that of a command that was killed half-way or cannot reach Redis.
  */
 export class CallerCache {
   readonly #records = new LRUCache<string, CachedCaller>({ max: MAX_RECORDS });
@@ -31,11 +48,11 @@ export class CallerCache {
   /** By id. Most callers share a few. */
   readonly #plans = new Map<string, Plan>();
   #learned = 0;
-  #isOpen = false;
+  #openUntil = -Infinity;
   /** Results of lookups since the process began. Stale: there was a record, but its version could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
-  /** @param clock - the clock that `expiresAt` is measured on */
+  /** @param clock - the clock that `expiresAt` and the lease are measured on */
   constructor(private readonly clock = STEADY_CLOCK) {}
 
   get size(): number {
@@ -43,7 +60,7 @@ export class CallerCache {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.clock.now() < this.#openUntil;
   }
 
   /** How many versions were learned so far, for {@link keep}. */
@@ -56,8 +73,9 @@ export class CallerCache {
     const record = this.#records.get(hash);
     if (record === undefined) return undefined;
     const { expiresAt, developerId } = record;
-    const isAlive = expiresAt === Infinity || expiresAt > this.clock.now();
-    if (isAlive && this.#versions.get(developerId) === record.version) return record;
+    const now = this.clock.now();
+    if (now >= this.#openUntil) return undefined;
+    if (expiresAt > now && this.#versions.get(developerId) === record.version) return record;
     this.#records.delete(hash);
     return undefined;
   }
@@ -91,31 +109,27 @@ export class CallerCache {
   /** Takes note of the version of a developer that Redis holds, or has held at some time before. */
   learn(developerId: number, { token, session }: Version): void {
     const known = this.#versions.get(developerId);
-    if (!this.#isOpen || (known?.token === token && known.session === session)) return;
+    if (known?.token === token && known.session === session) return;
     this.#learned += 1;
     if (token === '') this.#versions.delete(developerId);
     else this.#versions.set(developerId, { token, session, order: this.#learned });
   }
 
-  /** Drops the records of a developer, for a change that the database announced. */
-  drop(developerId: number): void {
-    this.#versions.delete(developerId);
+  /**
+   * Takes note of a completed look at the announcements: drops what was changed, and opens the cache for a lease.
+   *
+   * @param changed - the developers; 0 for all
+   * @param beganAt - on the clock of this cache
+   */
+  looked(changed: readonly number[], beganAt: number): void {
+    if (changed.includes(0)) this.clear();
+    for (const id of changed) this.#versions.delete(id);
+    this.#openUntil = beganAt + LEASE_MS;
   }
 
   /** Drops all records. */
   clear(): void {
     this.#versions.clear();
     this.#records.clear();
-  }
-
-  /** Call it when the database announces its changes. */
-  open(): void {
-    this.#isOpen = true;
-  }
-
-  /** Call it when changes of the database may go unannounced. */
-  close(): void {
-    this.#isOpen = false;
-    this.clear();
   }
 }

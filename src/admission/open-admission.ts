@@ -1,10 +1,9 @@
 import type { Logger } from 'pino';
 import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
-import type { Connection } from '../platform/postgres/connection.js';
+import { AnnouncementReader } from '../platform/postgres/announcements.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import { recurring } from '../platform/async/recurring.js';
-import { AnnouncementListener } from '../platform/postgres/notifications.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
@@ -14,14 +13,14 @@ import { callerLoader, type LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
-import { announceIn, beginChange, type EndChange } from './invalidate-callers.js';
+import { ANNOUNCEMENTS, changeCallers, type ChangeCallers } from './change-callers.js';
 import { createVersion, publishTimeline } from './versions.js';
-
-/** Where triggers announce each change of a key, a developer or a plan: db/migrations/011_changes_by_developer.sql. */
-export const ANNOUNCEMENTS = { table: 'caller_changes', subject: 'developer_id', channel: 'catalog_callers' } as const;
 
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
+
+/** Bound on a look at the announcements, in milliseconds. Looks that take half a lease or more leave gaps between leases. */
+const LOOK_BOUND_MS = 2_000;
 
 /**
  * How often a server publishes its timeline and checks for a newer one, in milliseconds. This lets a server without
@@ -48,10 +47,7 @@ export interface OpenedAdmission {
   readonly redis: RedisLink | undefined;
   /** Undefined without Redis: only a version there can confirm a record. */
   readonly cache: CallerCache | undefined;
-  /** The part of PostgreSQL's queue of notifications that is in use; undefined without Redis. */
-  readonly notificationQueueUsage: (() => number) | undefined;
-  /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
-  readonly beginChange: () => EndChange;
+  readonly changeCallers: ChangeCallers;
   close(): Promise<void>;
 }
 
@@ -76,8 +72,7 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
     limiter,
     redis: undefined,
     cache: undefined,
-    notificationQueueUsage: undefined,
-    beginChange: () => beginChange(announceIn(undefined), fence),
+    changeCallers: changeCallers({ db, fence, redis: undefined }),
     close: () => Promise.resolve(),
   };
 }
@@ -93,7 +88,7 @@ async function openShared(
   address: RedisAddress,
   { log, database, health, clock, redisTimeoutMs, timelineIntervalMs = TIMELINE_INTERVAL_MS }: AdmissionOptions,
 ): Promise<OpenedAdmission> {
-  const { fence, connectDedicated } = database;
+  const { db, fence, connectDedicated } = database;
   const cache = new CallerCache(clock);
   const onRedisChange: RedisListener = (state, error, lostShards) => {
     // Also when something is lost: the shard of the timeline may be back while another one is not.
@@ -105,27 +100,21 @@ async function openShared(
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
   const publish = (): Promise<void> => ifAvailable(publishTimeline(redis, fence));
-  let listening: Connection | undefined;
-  // This server may still be listening to the older primary, and others may be connected to it: publishing the timeline
+  const announcements = new AnnouncementReader(() => connectDedicated(LOOK_BOUND_MS), ANNOUNCEMENTS, clock, {
+    onLook: (changed, beganAt) => {
+      cache.looked(changed, beganAt);
+      health.note('announcements', 'up');
+    },
+    onFailure: (error) => {
+      if (!cache.isOpen) health.note('announcements', 'lost', error);
+    },
+  });
+  // This server may still look at the older primary, and others may be connected to it: publishing the timeline
   // disconnects them.
   fence.onRaised(() => {
     cache.clear();
-    listening?.destroy();
+    announcements.reconnect();
     void publish();
-  });
-  const announcements = new AnnouncementListener(async () => (listening = await connectDedicated()), ANNOUNCEMENTS, {
-    onListening: () => {
-      cache.open();
-      health.note('announcements', 'up');
-    },
-    onChange: (developerIds) => {
-      if (developerIds.includes(0)) cache.clear();
-      for (const id of developerIds) cache.drop(id);
-    },
-    onLost: (error) => {
-      cache.close();
-      health.note('announcements', 'lost', error);
-    },
   });
   const limiter = new RedisLimiter(redis);
   const publishing = recurring(publish, timelineIntervalMs);
@@ -152,8 +141,7 @@ async function openShared(
     limiter,
     redis,
     cache,
-    notificationQueueUsage: () => announcements.queueUsage,
-    beginChange: () => beginChange(announceIn(redis), fence),
+    changeCallers: changeCallers({ db, fence, redis }),
     close,
   };
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Fence } from '../platform/postgres/fence.js';
-import type { RedisLink } from '../platform/redis/link.js';
+import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 
 /**
  * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
@@ -44,13 +44,16 @@ export function versionKey(developerId: number): string {
 }
 
 /**
- * Sets a key, unless it has that value or names a newer timeline of the same system.
+ * Sets the timeline, or renews a version, unless the key has that value or names a newer timeline of the same system. A
+ * version that is not there needs no renewal, since it confirms nothing, and a server that creates it reads its records
+ * afterwards.
  *
- * KEYS: the key. ARGV: the new value, its system and timeline, and for a value that expires, after how many
- * milliseconds. Reply: the value afterwards.
+ * KEYS: the key. ARGV: the new value, its system and timeline, and for a version its lifetime in milliseconds. Reply: the
+ * value afterwards.
  */
 const SET_UNLESS_NEWER = `
 local current = redis.call('get', KEYS[1]) or ''
+if ARGV[4] and current == '' then return current end
 local system, timeline = string.match(current, '^(%d+)/(%d+)')
 if current == ARGV[1] or system == ARGV[2] and tonumber(timeline) > tonumber(ARGV[3]) then return current end
 if ARGV[4] then redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[4]) else redis.call('set', KEYS[1], ARGV[1]) end
@@ -93,21 +96,24 @@ export async function createVersion(redis: RedisLink, fence: Fence, developerId:
 /**
  * Renews the versions of developers, so that every server reads their keys from the database again. Call it after a
  * change is committed, and before it is reported as done. If another server has become the primary, the fence is raised.
- * A lost shard does not keep the versions in the others from being renewed.
  *
- * @throws RedisUnavailable; the database still announces a change to servers that can reach Redis
+ * @returns the developers whose versions could not be renewed, since Redis or a shard of it is lost
  */
-export async function renewVersions(redis: RedisLink, fence: Fence, developerIds: readonly number[]): Promise<true> {
-  const results = await Promise.allSettled([publishTimeline(redis, fence)]);
+export async function renewVersions(
+  redis: RedisLink,
+  fence: Fence,
+  developerIds: readonly number[],
+): Promise<readonly number[]> {
+  const left: number[] = [];
   for (let i = 0; i < developerIds.length; i += BATCH_SIZE) {
-    const renewals = developerIds
-      .slice(i, i + BATCH_SIZE)
-      .map((id) => setUnlessNewer(redis, fence, versionKey(id), newToken(fence), VERSION_LIFETIME_MS));
-    results.push(...(await Promise.allSettled(renewals)));
+    await Promise.all(
+      developerIds.slice(i, i + BATCH_SIZE).map(async (id) => {
+        const renewal = setUnlessNewer(redis, fence, versionKey(id), newToken(fence), VERSION_LIFETIME_MS);
+        if ((await ifAvailable(renewal)) === undefined) left.push(id);
+      }),
+    );
   }
-  const failed = results.find(({ status }) => status === 'rejected');
-  if (failed?.status === 'rejected') throw failed.reason;
-  return true;
+  return left;
 }
 
 async function setUnlessNewer(
@@ -116,12 +122,13 @@ async function setUnlessNewer(
   key: string,
   value: string,
   ...lifetimeMs: readonly number[]
-): Promise<void> {
+): Promise<true> {
   const { system, number } = timelineOf(fence);
   const now = await redis.run(key, (client) =>
     client.eval(SET_UNLESS_NEWER, 1, key, value, system, number, ...lifetimeMs),
   );
   observeTimeline(fence, String(now));
+  return true;
 }
 
 /** Every connection of a server and a command has set a timeline. */

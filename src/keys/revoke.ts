@@ -7,7 +7,7 @@ import { keyFields, type KeyRecord } from './key-record.js';
 export type RevokedKey = KeyRecord & { readonly wasRevoked: boolean };
 
 /**
- * Revokes a key permanently, from the next request. Revoking it again keeps the first time.
+ * Revokes a key permanently. Revoking it again keeps the first time.
  *
  * @param which - the prefix, or the hash of the whole key
  * @throws KeyRefused when there is no such key, or when the developer who revokes it is suspended or does not own it
@@ -36,24 +36,20 @@ export async function revokeKey(
   });
 }
 
+/** The keys of this service among those that somebody has found, by their hashes. */
+export type FoundKeys = ReadonlyMap<KeyHash, { readonly developerId: number; readonly wasRevoked: boolean }>;
+
 /**
  * Revokes keys for somebody who has found them. Possession of a whole key is enough.
  *
  * @param hashes - of the whole keys
- * @returns which of them are keys of this service, and the developers of whom this call has revoked one
  */
-export async function revokeFoundKeys(
-  db: Knex,
-  hashes: readonly KeyHash[],
-): Promise<{ readonly known: ReadonlySet<KeyHash>; readonly changed: readonly number[] }> {
-  if (hashes.length === 0) return { known: new Set(), changed: [] };
-  const { rows } = await db.raw<{ rows: { hash: Buffer; revoked_of: number | null }[] }>(REVOKE_FOUND, [
+export async function revokeFoundKeys(db: Knex, hashes: readonly KeyHash[]): Promise<FoundKeys> {
+  if (hashes.length === 0) return new Map();
+  const { rows } = await db.raw<{ rows: { hash: Buffer; developerId: number; wasRevoked: boolean }[] }>(REVOKE_FOUND, [
     hashes.map((hash) => toColumn(hash).hash),
   ]);
-  return {
-    known: new Set(rows.map(({ hash }) => hash.toString('base64') as KeyHash)),
-    changed: [...new Set(rows.flatMap(({ revoked_of: developerId }) => developerId ?? []))],
-  };
+  return new Map(rows.map(({ hash, ...key }) => [hash.toString('base64') as KeyHash, key]));
 }
 
 /**
@@ -62,15 +58,14 @@ export async function revokeFoundKeys(
  * key revoked.
  */
 const REVOKE_FOUND = `
-  with found as (select id, hash from api_keys where hash = any(?)),
+  with found as (select id, hash, developer_id from api_keys where hash = any(?)),
        actor as (select set_config('catalog.actor', 'finder', true)),
        active as (
          select id from api_keys, actor
           where id in (select id from found) and revoked_at is null
           order by id for no key update of api_keys),
-       revoked as (
-         update api_keys set revoked_at = now() where id in (select id from active) returning id, developer_id)
-  select hash, developer_id as revoked_of from found left join revoked using (id)`;
+       revoked as (update api_keys set revoked_at = now() where id in (select id from active) returning id)
+  select hash, developer_id as "developerId", revoked.id is null as "wasRevoked" from found left join revoked using (id)`;
 
 function toColumn(hash: KeyHash): { hash: Buffer } {
   return { hash: Buffer.from(hash, 'base64') };

@@ -1,3 +1,4 @@
+import { LONGEST_CHANGE_MS } from '../admission/change-callers.js';
 import { Problem } from '../errors.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../http/request/concurrency.js';
 import type { Middleware } from '../http/request/context.js';
@@ -33,7 +34,10 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
   addOidc(router, parts);
-  router.use(deadline(parts.requestTimeoutMs) as PageMiddleware);
+  const reading = deadline(parts.requestTimeoutMs);
+  // A change of a key is confirmed once every server applies it.
+  const changing = deadline(parts.requestTimeoutMs + LONGEST_CHANGE_MS);
+  router.use(((ctx, next) => (ctx.method === 'POST' ? changing : reading)(ctx, next)) as PageMiddleware);
   router.use(bound);
   addLandingPage(router, parts);
   addStatusPage(router, parts);

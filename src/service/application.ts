@@ -15,7 +15,7 @@ export async function openApplication(
   const { config, log, packageRoot, site } = options;
   const { health, records, copies, closer, isStopping, publicUrl } = parts;
   const { db, read, check: checkDatabase } = parts.databases;
-  const { admit, limiter, redis, beginChange } = parts.admission;
+  const { admit, limiter, redis, changeCallers } = parts.admission;
   const readText = (name: string): Promise<string> => readFile(`${packageRoot}/${name}`, 'utf8');
   const contract = await readText('generated/openapi.json');
   const documents = {
@@ -26,7 +26,7 @@ export async function openApplication(
   };
   const { requestTimeoutMs, trustedProxies, publicUrl: setUrl, securityContact, operatorContact } = config;
   const common = { requestTimeoutMs, trustedProxies };
-  const reports = { ...common, db, failedReports: parts.failedReports, beginChange };
+  const reports = { ...common, db, failedReports: parts.failedReports, changeCallers };
   const authentication = { ...common, admit, failedAttempts: parts.failedKeys, lastUsed: records.lastUsed };
   const hasPages = site !== undefined;
   const forPages = { config, log, packageRoot, contract, health, limiter, redis };

@@ -42,7 +42,7 @@ function addState(
   metrics: Metrics,
   build: Build,
   droppedLines: () => number,
-  { health, records: { usage }, admission: { notificationQueueUsage } }: OpenedParts,
+  { health, records: { usage } }: OpenedParts,
 ): void {
   metrics.readGauge({
     name: 'catalog_build_info',
@@ -69,12 +69,6 @@ function addState(
     name: 'catalog_usage_rows_waiting',
     help: 'Usage counts, one for each key and hour, that could not be saved yet.',
     read: () => usage.waiting,
-  });
-  if (notificationQueueUsage === undefined) return;
-  metrics.readGauge({
-    name: 'catalog_notification_queue_usage_ratio',
-    help: "How full PostgreSQL's notification queue is, from 0 to 1.",
-    read: notificationQueueUsage,
   });
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { ANNOUNCEMENTS } from '../../src/admission/open-admission.js';
+import { ANNOUNCEMENTS } from '../../src/admission/change-callers.js';
 import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
@@ -9,8 +9,9 @@ import { LastUsed } from '../../src/keys/last-used.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { AnnouncementReader } from '../../src/platform/postgres/announcements.js';
 import { openConnection, type Connection } from '../../src/platform/postgres/connection.js';
-import { AnnouncementListener } from '../../src/platform/postgres/notifications.js';
+import { STEADY_CLOCK } from '../../src/platform/time/steady-clock.js';
 import { ask } from '../support/deployments/ask.js';
 import { eventually } from '../support/eventually.js';
 import { forgeKey } from '../support/keys/forged-key.js';
@@ -220,20 +221,35 @@ describe('admission from a cache', () => {
     }
   });
 
-  it('a server caches nothing while the database cannot announce its changes', async () => {
+  it('a server caches nothing once its looks at the announcements have failed for a lease', async () => {
     const { key } = world.service;
-    await cached(key);
     const { changes } = world.service;
+    await cached(key);
     changes.length = 0;
-    await world.db.raw(`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and query like '%from caller_changes%' and pid <> pg_backend_pid()`);
-    await eventually('the loss is noticed', () => changes.includes('announcements lost'));
-    await eventually('the server listens again', () => changes.includes('announcements back'));
-    assert.ok((await queriesFor(() => status(key))) > 0);
+    await world.db.transaction(async (blocking) => {
+      await blocking.raw('lock table caller_changes in access exclusive mode');
+      await eventually('the loss is noticed', () => changes.includes('announcements lost'));
+      for (let i = 0; i < 3; i += 1) assert.equal(await queriesFor(() => status(key)), 1);
+    });
+    await eventually('the server looks again', () => changes.includes('announcements back'));
     await cached(key);
   });
 
-  it('a connection that announcements no longer arrive on is replaced', async () => {
+  it('a server whose looks lose their connection finds what was changed meanwhile on the next one', async () => {
+    const { changes } = world.service;
+    changes.length = 0;
+    const { key, prefix } = await world.newKey();
+    await cached(key);
+    await world.db.transaction(async (blocking) => {
+      await blocking.raw('lock table caller_changes in access exclusive mode');
+      await world.db.raw(`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query like '%from caller_changes%' and pid <> pg_backend_pid()`);
+      await revokeKey(blocking, prefix);
+    });
+    await eventually('the revocation is seen', async () => (await status(key)) === 401);
+  });
+
+  it('a connection on which looks are no longer answered is replaced', async () => {
     const network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
     const { changes, url } = await world.startService({ databaseUrl: network.url });
@@ -297,26 +313,28 @@ describe('admission from a cache', () => {
       await connection.query('set search_path to skewed, pg_catalog, public');
       return connection;
     };
-    const listener = new AnnouncementListener(connect, ANNOUNCEMENTS, {
-      onListening: () => undefined,
-      onChange: (ids) => changes.push(ids),
-      onLost: (error) => assert.fail(String(error)),
+    const reader = new AnnouncementReader(connect, ANNOUNCEMENTS, STEADY_CLOCK, {
+      onLook: (ids) => {
+        if (ids.length > 0) changes.push(ids);
+      },
+      onFailure: (error) => assert.fail(String(error)),
     });
-    await listener.start();
+    await reader.start();
+    assert.deepEqual(changes, [[0]]);
     const forward = (time: string): Promise<unknown> => world.db.raw(`update skewed.clock set ahead = '${time}'`);
     try {
       const { prefix, developerId } = await world.newKey();
       await forward('20 seconds');
       await revokeKey(world.db, prefix);
-      await eventually('the change is reported', () => changes.length > 0);
-      assert.deepEqual(changes, [[developerId]]);
+      await eventually('the change is reported', () => changes.length > 1);
+      assert.deepEqual(changes.slice(1), [[developerId]]);
       await forward('2 minutes');
-      await eventually('everything is reported', () => changes.length > 1);
+      await eventually('everything is reported', () => changes.length > 2);
       await world.db.raw('insert into caller_changes (developer_id) select -i from generate_series(1, 1001) i');
-      await eventually('everything is reported again', () => changes.length > 2);
-      assert.deepEqual(changes.slice(1), [[0], [0]]);
+      await eventually('everything is reported again', () => changes.length > 3);
+      assert.deepEqual(changes.slice(2), [[0], [0]]);
     } finally {
-      await listener.stop();
+      await reader.stop();
       await world.db.raw('drop schema skewed cascade');
     }
   });

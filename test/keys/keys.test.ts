@@ -413,9 +413,11 @@ describe('keys', () => {
   it('the finder of a whole key can revoke it, and no other key', async () => {
     const [found, other] = [await newKey(), await newKey()];
     const hashes = [hashOf(found.key), hashOf(generateApiKey().key)];
-    const known = new Set(hashes.slice(0, 1));
-    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, changed: [found.developerId] });
-    assert.deepEqual(await revokeFoundKeys(world.db, hashes), { known, changed: [] });
+    const { developerId } = found;
+    for (const wasRevoked of [false, true]) {
+      const known = new Map([[hashes[0], { developerId, wasRevoked }]]);
+      assert.deepEqual(await revokeFoundKeys(world.db, hashes), known);
+    }
     assert.deepEqual(await areActive(found, other), [false, true]);
   });
 
@@ -426,7 +428,7 @@ describe('keys', () => {
     const finding = [1, 2].map(() => revokeFoundKeys(world.db, hashes));
     await untilWaiting('both finders wait', world.db, 2);
     await holder.commit();
-    const changes = (await Promise.all(finding)).map(({ changed }) => changed.length);
-    assert.deepEqual(changes.sort(), [0, 1]);
+    const results = (await Promise.all(finding)).flatMap((found) => Array.from(found.values(), (it) => it.wasRevoked));
+    assert.deepEqual(results.sort(), [false, true]);
   });
 });

@@ -63,7 +63,7 @@ export async function serveWithoutDatabase(
         trustedProxies: 0,
         contract,
         failedReports: new FailedAttempts(),
-        beginChange: () => () => Promise.resolve('immediate' as const),
+        changeCallers: (act) => act(),
         site,
       },
       limits,

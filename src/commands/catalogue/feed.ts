@@ -41,7 +41,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
       const latest = after === undefined ? undefined : fromSeconds(after);
       // A trigger makes servers drop all callers. This publishes the timeline, and fails if the database is an older one.
       const restart = (db: Knex) => restartFeed(db, { after: latest });
-      const { result } = await makeChange(context, restart, () => []);
+      const result = await makeChange(context, restart);
       const { feedStart, clock } = result;
       const lines = [
         `The feed start is now ${toSeconds(feedStart)} (${toRfc3339(feedStart)}). Mirrors with an earlier position are refused and need a fresh copy.`,

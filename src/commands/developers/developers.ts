@@ -34,7 +34,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
     .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => createDeveloper(db, options));
+      const developer = await makeChange(context, (db) => createDeveloper(db, options));
       const { id } = developer;
       const next = `${command} keys create --developer ${id} --plan free`;
       report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
@@ -49,12 +49,12 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .argument('<name>', 'new name of the project; /api/v1/me shows it', projectName)
     .action(async (id: number, name: string, { json }: JsonFlag) => {
-      const { result: developer, applies } = await makeChange(
+      const developer = await makeChange(
         context,
         (db) => renameDeveloper(db, id, name),
         () => [id],
       );
-      const line = `Renamed the project of developer ${id} to "${name}". This applies ${applies}.`;
+      const line = `Renamed the project of developer ${id} to "${name}".`;
       report(stdout, json, { developer }, line);
     });
 
@@ -64,20 +64,20 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
     .action(async (id: number, { plan, json }: { plan: string } & JsonFlag) => {
-      const { result: developer } = await makeChange(context, (db) => setDeveloperPlan(db, id, plan));
+      const developer = await makeChange(context, (db) => setDeveloperPlan(db, id, plan));
       report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
     });
 
   addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
-    .description("Refuse all of a developer's keys. Applies from the next request.")
+    .description("Refuse all of a developer's keys.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: developer } = await makeChange(
+      const developer = await makeChange(
         context,
         (db) => suspendDeveloper(db, id),
         () => [id],
       );
-      const line = `Suspended developer ${id}. To undo: ${command} developers reinstate ${id}`;
+      const line = `Suspended developer ${id}. Their keys are refused from now on. To undo: ${command} developers reinstate ${id}`;
       report(stdout, json, { developer }, line);
     });
 
@@ -85,12 +85,12 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .description("Accept a suspended developer's keys again, except revoked and expired ones.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: developer } = await makeChange(
+      const developer = await makeChange(
         context,
         (db) => reinstateDeveloper(db, id),
         () => [id],
       );
-      report(stdout, json, { developer }, `Reinstated developer ${id}.`);
+      report(stdout, json, { developer }, `Reinstated developer ${id}. Their keys are accepted again, except revoked and expired ones.`);
     });
 
   registerQuotas(developers, context);

@@ -48,7 +48,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
       const publicUrl = publicUrlOf(config());
-      const { result: token } = await makeChange(context, (db) => createSignInLink(db, id));
+      const token = await makeChange(context, (db) => createSignInLink(db, id));
       if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
         context.stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
       }
@@ -79,7 +79,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     )
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       const unlink = (db: Knex) => unlinkIdentity(db, id, { issuer, subject });
-      const { result: sessionsEnded } = await makeChange(context, unlink);
+      const sessionsEnded = await makeChange(context, unlink);
       const line = `Unlinked the identity and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, issuer, subject, sessionsEnded }, `${line} ${passkeysRemain(id)}`);
     });
@@ -95,7 +95,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
-      const { result: sessionsEnded } = await makeChange(context, (db) => endAllSessions(db, id, 'operator'));
+      const sessionsEnded = await makeChange(context, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(sessionsEnded, 'session')} of developer ${id}. ${passkeysRemain(id)}`;
       report(stdout, json, { developerId: id, sessionsEnded }, line);
     });
@@ -115,7 +115,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .argument('<id>', 'id of the developer', positiveInteger)
     .argument('<passkey>', 'number of the passkey, as "catalog developers passkeys" lists it', positiveInteger)
     .action(async (id: number, passkey: number, { json }: JsonFlag) => {
-      const { result: sessionsEnded } = await makeChange(context, (db) => revokePasskey(db, id, passkey));
+      const sessionsEnded = await makeChange(context, (db) => revokePasskey(db, id, passkey));
       const line = `Removed passkey ${passkey} and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
       report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });

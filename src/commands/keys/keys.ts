@@ -53,7 +53,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const expires = options.expires === 'never' ? undefined : options.expires;
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
-      const { result: created } = await makeChange(context, async (db) =>
+      const created = await makeChange(context, async (db) =>
         developer === undefined
           ? (await import('../server/demo.js')).createDemoKey(db)
           : createKey(db, { developerId: developer, planId: plan, label, expires }),
@@ -93,49 +93,46 @@ export const registerKeys: RegisterCommand = (program, context) => {
     )
     .action(async (argument: string, { overlap, json }: { overlap: number } & JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result, applies } = await makeChange(
+      const { successor, predecessor } = await makeChange(
         context,
         (db) => rollKey(db, prefix, overlap),
-        ({ predecessor }) => [predecessor.developerId],
+        (rolled) => [rolled.predecessor.developerId],
       );
-      const { successor, predecessor } = result;
-      const end = overlap === 0 ? `refused ${applies}` : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
+      const end = overlap === 0 ? 'refused from now on' : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
       const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
       const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
       report(stdout, json, document, `${lines}\n  ${successor.key}`);
     });
 
   addJsonCommand(keys, 'revoke', ['catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt'])
-    .description('Revoke a key permanently. It is refused from the next request.')
+    .description('Revoke a key permanently. When this is done, every server refuses it.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
       const which = await prefixOrKeyOf(argument, stdin, command);
-      // Renews the version also for a key that was revoked before: an operator may repeat a command that could not.
-      const { result: record, applies } = await makeChange(
+      const record = await makeChange(
         context,
         (db) => revokeKey(db, which),
         ({ developerId }) => [developerId],
       );
       const line = record.wasRevoked
         ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
-        : `Revoked ${record.prefix}. It is refused ${applies}, permanently.`;
+        : `Revoked ${record.prefix}. Requests with it fail from now on.`;
       report(stdout, json, keyDocument(record), line);
     });
 
   addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
-    .description('Move a key to another plan. Applies from the next request.')
+    .description('Move a key to another plan.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
     .action(async (argument: string, { plan, json }: { plan: string } & JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result, applies } = await makeChange(
+      const { before, after } = await makeChange(
         context,
         (db) => setKeyPlan(db, prefix, plan),
-        ({ after }) => [after.developerId],
+        (edited) => [edited.after.developerId],
       );
-      const { before, after } = result;
       const changed = before.planId !== plan;
-      const moved = `Moved ${prefix} from plan ${before.planId} to ${plan}. The new plan applies ${applies}.`;
+      const moved = `Moved ${prefix} from plan ${before.planId} to ${plan}. The new limits apply from now on.`;
       const line = changed ? moved : `Key ${prefix} is already on plan ${plan}.`;
       report(stdout, json, { ...keyDocument(after), changed }, line);
     });
@@ -149,10 +146,10 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .argument('<label>', 'new label; "" removes it', labelOrNone)
     .action(async (argument: string, label: string | null, { json }: JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { result } = await makeChange(context, (db) => setKeyLabel(db, prefix, label));
-      const changed = result.before.label !== label;
+      const { before, after } = await makeChange(context, (db) => setKeyLabel(db, prefix, label));
+      const changed = before.label !== label;
       const has = `${changed ? 'now' : 'already'} has ${label === null ? 'no label' : `the label "${label}"`}`;
-      report(stdout, json, { ...keyDocument(result.after), changed }, `Key ${prefix} ${has}.`);
+      report(stdout, json, { ...keyDocument(after), changed }, `Key ${prefix} ${has}.`);
     });
 
   addJsonCommand(
@@ -167,16 +164,15 @@ export const registerKeys: RegisterCommand = (program, context) => {
     .action(async (argument: string, when: Expiry | 'never', { json }: JsonFlag, command: Command) => {
       const prefix = prefixOf(argument, command);
       const expires = when === 'never' ? null : when;
-      const { result, applies } = await makeChange(
+      const { before, after } = await makeChange(
         context,
         (db) => setKeyExpiry(db, prefix, expires),
-        ({ after }) => [after.developerId],
+        (edited) => [edited.after.developerId],
       );
-      const { before, after } = result;
       const changed = before.expiresAt !== after.expiresAt;
       const expiry = after.expiresAt === null ? 'never expires' : `expires at ${shortTime(after.expiresAt) ?? ''}`;
       const line = changed
-        ? `Key ${prefix} now ${expiry}. This applies ${applies}.`
+        ? `Key ${prefix} now ${expiry}.`
         : `Key ${prefix} already ${expiry}.`;
       report(stdout, json, { ...keyDocument(after), changed }, line);
     });

@@ -28,7 +28,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .action(({ json }: JsonFlag) => reportRows(context, json, 'plans', listPlans, COLUMNS));
 
   addJsonCommand(commands, 'set', 'catalog plans set pro --per-minute 900')
-    .description('Add or change a plan. Changes apply from the next request; omitted options keep their values.')
+    .description('Add or change a plan. Changes apply at once to its keys; omitted options keep their values.')
     .argument('<plan>', 'id of the plan', planId)
     .option('--name <name>', 'display name', text(100))
     .option('--per-minute <requests>', 'requests allowed in 60 seconds', positiveInteger)
@@ -42,13 +42,12 @@ export const registerPlans: RegisterCommand = (program, context) => {
         ...(perDay !== undefined && { requestsPerDay: perDay }),
         ...(commercialUse !== undefined && { commercialUse }),
       };
-      const { result } = await makeChange(
+      const { plan, created } = await makeChange(
         context,
         (db) => setPlan(db, id, values),
         (_, db) => developersOnPlan(db, id),
       );
-      const { plan, created } = result;
-      const heading = created ? `Added plan ${id}:` : `Plan ${id} is now:`;
+      const heading = created ? `Added plan ${id}:` : `Plan ${id} is now as follows, for all its keys:`;
       report(context.stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);
     });
 };

@@ -22,7 +22,7 @@ export const registerOperator: RegisterCommand = (program, context) => {
     )
     .action(async ({ json }: JsonFlag) => {
       const origin = originOf(config());
-      const { result: token } = await makeChange(context, createOperatorLink);
+      const token = await makeChange(context, createOperatorLink);
       const url = operatorLinkUrl(origin, token);
       const what = `Sign-in link for the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes. If your server has\nanother METRICS_ADDRESS, change the address in it. Keep it secret:`;
       report(stdout, json, { url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`);

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
+import { LONGEST_CHANGE_MS } from '../../admission/change-callers.js';
 import { Problem } from '../../errors.js';
-import { methodNotAllowed } from '../response/problems.js';
+import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
 import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
 import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
@@ -8,7 +9,7 @@ import { rejectBody, readContent } from '../request/content.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
-import { acceptReport, type ReportParts } from './report.js';
+import { acceptReport, type InTurn, type ReportParts } from './report.js';
 import { isObject, parseJson } from '../../platform/text/json.js';
 
 /** Where keys that were found are reported: by programs, and by people with a form. */
@@ -40,7 +41,7 @@ interface Match {
  * The form for people is a page of the site.
  */
 export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
-  const withDeadline = deadline(parts.requestTimeoutMs);
+  const withDeadline = deadline(parts.requestTimeoutMs + LONGEST_CHANGE_MS);
   const bounded = boundConcurrency(REPORT_LIMITS, parts.trustedProxies);
 
   return async (ctx, next) => {
@@ -55,7 +56,14 @@ export function revokeLeakedKeys(parts: LeakedKeyParts): Middleware {
     }
     const content = parse(await readContent(ctx, MAX_CONTENT));
     const address = clientAddress(ctx.req, parts.trustedProxies);
-    await withDeadline(ctx, () => bounded(ctx, () => answer(ctx, parts, content, address)));
+    const inTurn: InTurn = async (act) => {
+      let result: Awaited<ReturnType<typeof act>> | undefined;
+      await bounded(ctx, async () => {
+        result = await act();
+      });
+      return result ?? Promise.reject(serviceUnavailable({}));
+    };
+    await withDeadline(ctx, () => answer(ctx, parts, content, address, inTurn));
   };
 }
 
@@ -64,12 +72,13 @@ async function answer(
   parts: ReportParts,
   content: string | readonly Match[],
   address: string,
+  inTurn: InTurn,
 ): Promise<void> {
   const texts = typeof content === 'string' ? [content] : content.map(({ token }) => token);
   const hashes = texts.map((text) => hashApiKey(text.trim()));
-  const report = await acceptReport(parts, [...new Set(hashes.filter((each) => each !== undefined))], address);
+  const report = await acceptReport(parts, [...new Set(hashes.filter((each) => each !== undefined))], address, inTurn);
   if (report.kind === 'over_limit') throw tooManyFailures(report.state, 'Wait');
-  const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.known.has(each);
+  const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.found.has(each);
   ctx.status = 200;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
   ctx.body = JSON.stringify(

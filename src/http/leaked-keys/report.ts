@@ -1,9 +1,12 @@
 import type { Knex } from 'knex';
-import type { EndChange, Propagation } from '../../admission/invalidate-callers.js';
+import type { ChangeCallers } from '../../admission/change-callers.js';
 import type { KeyHash } from '../../keys/api-key.js';
-import { revokeFoundKeys } from '../../keys/revoke.js';
+import { revokeFoundKeys, type FoundKeys } from '../../keys/revoke.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import type { LimitState } from '../../limits/quotas.js';
+
+/** Runs work that uses the database, once it is this request's turn. */
+export type InTurn = (act: () => Promise<FoundKeys>) => Promise<FoundKeys>;
 
 /** The parts of the service that reports of leaked keys need. */
 export interface ReportParts {
@@ -11,13 +14,12 @@ export interface ReportParts {
   readonly db: Knex;
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
-  /** Begins a change of a key. Call the result once the change is committed. */
-  readonly beginChange: () => EndChange;
+  readonly changeCallers: ChangeCallers;
 }
 
 export type Report =
-  /** The keys of this service are revoked; `none` if all of them were before. */
-  | { readonly kind: 'done'; readonly known: ReadonlySet<KeyHash>; readonly propagation: Propagation | 'none' }
+  /** The keys of this service are revoked. */
+  | { readonly kind: 'done'; readonly found: FoundKeys }
   /** The address has reported too many unknown keys. The known keys of this report are still revoked. */
   | { readonly kind: 'over_limit'; readonly state: LimitState };
 
@@ -26,18 +28,22 @@ export type Report =
  *
  * @param hashes - of the whole keys
  * @param address - where the report comes from
+ * @param inTurn - bounds how many reports use the database at once: not how many wait for the servers, which takes
+ *   seconds without Redis
  */
 export async function acceptReport(
-  { db, failedReports, beginChange }: ReportParts,
+  { db, failedReports, changeCallers }: ReportParts,
   hashes: readonly KeyHash[],
   address: string,
+  inTurn: InTurn = (act) => act(),
 ): Promise<Report> {
-  const endChange = beginChange();
-  const { known, changed } = await revokeFoundKeys(db, hashes);
-  const propagation = await endChange(changed);
-  if (hashes.some((hash) => !known.has(hash))) {
+  const found = await changeCallers(
+    () => inTurn(() => revokeFoundKeys(db, hashes)),
+    (keys) => [...new Set(Array.from(keys.values(), ({ developerId }) => developerId))],
+  );
+  if (hashes.some((hash) => !found.has(hash))) {
     const attempt = await failedReports.count(address);
     if (attempt.kind === 'over_limit') return attempt;
   }
-  return { kind: 'done', known, propagation: changed.length > 0 ? propagation : 'none' };
+  return { kind: 'done', found };
 }

@@ -1,4 +1,3 @@
-import type { Propagation } from '../../admission/invalidate-callers.js';
 import type { PageContext } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
 
@@ -10,24 +9,24 @@ interface Act {
 }
 
 /**
- * Makes a change for an operator: events name the operator, servers drop the cached callers of the affected developers,
- * and the log has a line.
+ * Makes a change for an operator: events name the operator, the change applies on every server when this resolves, and
+ * the log has a line.
  *
  * @param change - its work is committed when it resolves
- * @param affected - the developers of whom a server may have cached what was changed
- * @returns what the change returned, and when it applies
+ * @param affected - the developers whose callers a server may have cached
+ * @returns what the change returned
  */
-export async function performAct<T>(
+export function performAct<T>(
   ctx: PageContext,
-  { log, beginChange }: OperatorParts,
+  { log, changeCallers }: OperatorParts,
   act: Act,
   change: () => Promise<T>,
   affected: (result: T) => readonly number[],
-): Promise<{ readonly result: T; readonly propagation: Propagation }> {
-  const endChange = beginChange();
-  const result = await change();
-  const developerIds = affected(result);
-  // The change is committed, and is logged even if what follows fails.
-  log.info({ request_id: ctx.state.requestId, ...act, affects_keys: developerIds.length > 0 }, 'operator act');
-  return { result, propagation: await endChange(developerIds) };
+): Promise<T> {
+  return changeCallers(change, (result) => {
+    const developerIds = affected(result);
+    // The change is committed, and is logged even if what follows fails.
+    log.info({ request_id: ctx.state.requestId, ...act, affects_keys: developerIds.length > 0 }, 'operator act');
+    return developerIds;
+  });
 }

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Logger } from 'pino';
-import type { EndChange } from '../../admission/invalidate-callers.js';
+import type { ChangeCallers } from '../../admission/change-callers.js';
 import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
 import type { Build } from '../../platform/process/package-root.js';
@@ -17,8 +17,7 @@ export interface OperatorParts {
   readonly guides: readonly Guide[];
   /** The primary, by a pool of these pages' own: no query of an operator takes a connection from a request. */
   readonly db: Knex;
-  /** Begins a change of a key, a developer or a plan. Call the result once the change is committed. */
-  readonly beginChange: () => EndChange;
+  readonly changeCallers: ChangeCallers;
   /** Which components are up. */
   readonly health: Health;
   readonly fence: Fence;

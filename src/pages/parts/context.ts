@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import type { ComponentChildren, VNode } from 'preact';
 import type { OidcProvider } from '../../accounts/oidc-provider.js';
 import type { QuotaReader } from '../../admission/charge/limiter.js';
-import type { EndChange } from '../../admission/invalidate-callers.js';
+import type { ChangeCallers } from '../../admission/change-callers.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import type { DeadlineParts } from '../../http/request/deadline.js';
 import type { RequestState } from '../../http/request/context.js';
@@ -15,8 +15,7 @@ import type { Representation } from '../../http/response/representation.js';
 export interface SiteParts extends DeadlineParts {
   /** The primary. */
   readonly db: Knex;
-  /** Begins a change of a key. Call the result once the change is committed. */
-  readonly beginChange: () => EndChange;
+  readonly changeCallers: ChangeCallers;
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
   readonly health: Health;

@@ -30,7 +30,10 @@ async function revokeReported(parts: PublicParts, text: string, address: string)
   const hash = hashApiKey(text);
   if (hash === undefined) return { error: 'This is not a complete key. Check that you copied all of it.' };
   const result = await acceptReport(parts, [hash], address);
-  if (result.kind === 'done') return { outcome: result.known.has(hash) ? result.propagation : 'unknown' };
+  if (result.kind === 'done') {
+    const key = result.found.get(hash);
+    return { outcome: key === undefined ? 'unknown' : key.wasRevoked ? 'already_revoked' : 'revoked' };
+  }
   const { resetSeconds } = result.state;
   throw new PageError(
     429,
@@ -42,9 +45,8 @@ async function revokeReported(parts: PublicParts, text: string, address: string)
 
 /** What became of a key. The page does not repeat the key. */
 const OUTCOMES = {
-  none: 'This key was already revoked.',
-  immediate: 'The key has been revoked, and its owner can see that it was found.',
-  eventual: 'The key has been revoked and fails within moments. Its owner can see that it was found.',
+  already_revoked: 'This key was already revoked.',
+  revoked: 'The key has been revoked, and its owner can see that it was found.',
   unknown: 'This is not a key of this service, so there is nothing to revoke.',
 } as const;
 

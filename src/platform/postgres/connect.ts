@@ -49,8 +49,8 @@ export interface ConnectedDatabase {
   readonly fence: Fence;
   /** The migrations that this start has applied. */
   readonly applied: readonly string[];
-  /** Opens one connection apart from the pool. The caller closes it. */
-  readonly connectDedicated: () => Promise<Connection>;
+  /** Opens one connection apart from the pool, with a bound on connecting and on each statement. The caller closes it. */
+  readonly connectDedicated: (boundMs: number) => Promise<Connection>;
   /** Opens another pool to the same database, behind the same fence. The caller closes it. */
   readonly openPool: (options: Omit<PoolOptions, 'address' | 'accept'>) => Knex;
   /** Closes the connections, and stops the embedded PostgreSQL if this process has started it. */
@@ -75,6 +75,8 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
     return pool;
   };
   const db = openPool(options);
+  const connectDedicated = (boundMs: number): Promise<Connection> =>
+    openConnection({ ...options, acquireTimeoutMs: boundMs, statementTimeoutMs: boundMs, address });
   const close = async (): Promise<void> => {
     await db.destroy();
     await embedded?.close();
@@ -82,7 +84,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   try {
     const applied =
       embedded || options.migrate ? await migrateUnbounded(options, address) : await requireMigrated(options, address);
-    return { db, fence, applied, connectDedicated: () => openConnection({ ...options, address }), openPool, close };
+    return { db, fence, applied, connectDedicated, openPool, close };
   } catch (error) {
     await close();
     throw error;

@@ -79,7 +79,7 @@ function openOperatorPages(
       files,
       guides,
       db,
-      beginChange: admission.beginChange,
+      changeCallers: admission.changeCallers,
       failedAddresses,
       health,
       fence: databases.fence,

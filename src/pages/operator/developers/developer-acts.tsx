@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { nobody } from '../../../admission/change-callers.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../../accounts/sign-in-links.js';
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../../developers/developers.js';
@@ -31,7 +32,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
       throw new PageError(404, 'Not found', 'There are no developer settings to sign in to: SITE is off.');
     const act = { act: 'create_sign_in_link', developer: developer.id };
     const create = (): Promise<string> => createSignInLink(db, developer.id);
-    const { result: token } = await performAct(ctx, parts, act, create, () => []);
+    const token = await performAct(ctx, parts, act, create, nobody);
     const url = signInLinkUrl(publicUrl(), token);
     operatorPage(
       ctx,
@@ -79,7 +80,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
     const { id } = await developerOf(ctx, db);
     const { plan, keys } = parsePlan(ctx).values;
     const movesKeys = keys === 'on';
-    const { result: moved, propagation } = await performAct(
+    const moved = await performAct(
       ctx,
       parts,
       { act: movesKeys ? 'set_plan_and_move_keys' : 'set_plan', developer: id },
@@ -88,10 +89,9 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
           await setDeveloperPlan(transaction, id, plan);
           return movesKeys ? setPlanOfKeys(transaction, id, plan) : 0;
         }),
-      (count) => (count > 0 ? [id] : []),
+      movesKeys ? () => [id] : nobody,
     );
-    if (moved === 0) redirectAndConfirm(ctx, developerPath(id), 'plan_changed');
-    else redirectAndConfirm(ctx, developerPath(id), 'plans_changed', propagation);
+    redirectAndConfirm(ctx, developerPath(id), moved === 0 ? 'plan_changed' : 'plans_changed');
   });
 
   for (const { name, verb, act, explanation, tone, done } of STATE_CHANGES) {
@@ -117,8 +117,8 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
       const { id } = await developerOf(ctx, db);
       const details = { act: name, developer: id };
       const change = (): Promise<unknown> => act(db, id);
-      const { propagation } = await performAct(ctx, parts, details, change, () => [id]);
-      redirectAndConfirm(ctx, developerPath(id), done, propagation);
+      await performAct(ctx, parts, details, change, () => [id]);
+      redirectAndConfirm(ctx, developerPath(id), done);
     });
   }
 }

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { VNode } from 'preact';
-import { createDeveloper, MAX_PROJECT_NAME } from '../../../developers/developers.js';
+import { nobody } from '../../../admission/change-callers.js';
+import { createDeveloper, MAX_PROJECT_NAME, type Developer } from '../../../developers/developers.js';
 import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
 import {
   formParser,
@@ -113,15 +114,8 @@ export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
     }
     const details = { projectName: values.project_name, attributionRequired: values.attribution === 'on' };
     const create = async (): Promise<number> => {
-      const act = { act: 'create_developer' };
-      const { result } = await performAct(
-        ctx,
-        parts,
-        act,
-        () => createDeveloper(parts.db, details),
-        () => [],
-      );
-      return result.id;
+      const register = (): Promise<Developer> => createDeveloper(parts.db, details);
+      return (await performAct(ctx, parts, { act: 'create_developer' }, register, nobody)).id;
     };
     const id = await created.forceFetch(hashOfForm(values.form).toString('hex'), { context: create });
     seeOther(ctx, `${DEVELOPERS}/${id}`);

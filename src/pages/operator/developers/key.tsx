@@ -71,14 +71,13 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
 
   router.post('/keys/:prefix/revoke', async (ctx) => {
     const { prefix, developerId } = await keyOf(ctx, db);
-    const { result, propagation } = await performAct(
+    const { wasRevoked } = await performAct(
       ctx,
       parts,
       { act: 'revoke_key', developer: developerId, key_prefix: prefix },
       () => revokeKey(db, prefix),
-      ({ wasRevoked }) => (wasRevoked ? [] : [developerId]),
+      () => [developerId],
     );
-    if (result.wasRevoked) redirectAndConfirm(ctx, operatorKeyPath(prefix), 'already_revoked');
-    else redirectAndConfirm(ctx, operatorKeyPath(prefix), 'revoked', propagation);
+    redirectAndConfirm(ctx, operatorKeyPath(prefix), wasRevoked ? 'already_revoked' : 'revoked');
   });
 }

@@ -1,20 +1,17 @@
 import type { ComponentProps, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
-import type { Propagation } from '../../../admission/invalidate-callers.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../content/components.js';
 import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/addresses.js';
 
 /** What has been done, in the words of the page that confirms it. */
 const CONFIRMATIONS = {
-  revoked: 'This key has been revoked. Requests that use it will fail immediately.',
-  revoked_eventually: 'This key has been revoked. Requests that use it will fail within moments.',
+  revoked: 'This key has been revoked. Requests that use it fail from now on.',
   already_revoked: 'This key was already revoked.',
   already_ended: 'This key has already ended.',
   unchanged: 'No changes were made.',
   label_changed: 'The label has been changed.',
-  expiry_changed: 'The expiry has been changed. It applies to the next request.',
-  expiry_changed_eventually: 'The expiry has been changed. It applies within moments.',
+  expiry_changed: 'The expiry has been changed.',
   passkey_added: 'The passkey has been added. Next time, choose “Sign in with a passkey”.',
   passkey_removed:
     'The passkey has been removed and can no longer sign in. Delete it from your device or password manager too.',
@@ -22,13 +19,10 @@ const CONFIRMATIONS = {
   session_ended: 'The session has ended.',
   other_sessions_ended: 'All your other sessions have ended.',
   all_sessions_ended: 'All your sessions have ended.',
-  suspended: 'The developer is suspended. Their keys are refused from the next request.',
-  suspended_eventually: 'The developer is suspended. Their keys are refused within moments.',
-  reinstated: 'The developer is reinstated. Their keys are accepted from the next request.',
-  reinstated_eventually: 'The developer is reinstated. Their keys are accepted within moments.',
+  suspended: 'The developer is suspended. Their keys are refused from now on.',
+  reinstated: 'The developer is reinstated. Their keys are accepted again.',
   plan_changed: 'The plan of new keys has been changed.',
-  plans_changed: 'The plan of new keys and of all active keys has been changed. It applies to the next request.',
-  plans_changed_eventually: 'The plan of new keys and of all active keys has been changed. It applies within moments.',
+  plans_changed: 'The plan of new keys and of all active keys has been changed.',
 } as const;
 
 /** Something that a page confirms once. */
@@ -39,16 +33,10 @@ type Confirmation = keyof typeof CONFIRMATIONS;
  * revisited.
  *
  * @param address - our own
- * @param propagation - for a change of a key, a developer or a plan: when it applies
  * @example redirectAndConfirm(ctx, '/settings/sessions', 'session_ended');
  */
-export function redirectAndConfirm<Name extends Confirmation>(
-  ctx: PageContext,
-  address: string,
-  confirmation: Name,
-  ...[propagation]: `${Name}_eventually` extends Confirmation ? [propagation: Propagation] : []
-): void {
-  leaveNotice(ctx, address, propagation === 'eventual' ? `${confirmation}_eventually` : confirmation);
+export function redirectAndConfirm(ctx: PageContext, address: string, confirmation: Confirmation): void {
+  leaveNotice(ctx, address, confirmation);
   seeOther(ctx, address);
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
+import { nobody } from '../../../admission/change-callers.js';
 import { findKeyPrefix, KEY_AS_LABEL } from '../../../keys/api-key.js';
 import { requireAccepted, setKeyLabel, setKeyExpiry } from '../../../keys/edit-key.js';
 import { MOST_DAYS, parseExpiryTime, type Expiry } from '../../../keys/expiry.js';
@@ -38,7 +39,7 @@ async function acceptedKeyOf(ctx: SettingsContext, db: Knex): Promise<KeyRecord>
 }
 
 /** Adds the form that changes the label of a key. */
-export function addLabel(router: SettingsRouter, { db, beginChange }: SiteParts, { notSuspended }: Guards): void {
+export function addLabel(router: SettingsRouter, { db, changeCallers }: SiteParts, { notSuspended }: Guards): void {
   router.get(`${KEY_PATH}/label`, notSuspended, async (ctx) => {
     const record = await acceptedKeyOf(ctx, db);
     const label = newLabelOf(queryOf(ctx)) ?? record.label ?? '';
@@ -55,10 +56,9 @@ export function addLabel(router: SettingsRouter, { db, beginChange }: SiteParts,
       formPage(ctx, record, LABEL_TITLE, <LabelForm prefix={prefix} submission={submission} />, 422);
       return;
     }
-    const endChange = beginChange();
     const by = { kind: 'developer', developerId } as const;
-    const { before, after } = await setKeyLabel(db, prefix, label === '' ? null : label, by);
-    await endChange([]);
+    const set = () => setKeyLabel(db, prefix, label === '' ? null : label, by);
+    const { before, after } = await changeCallers(set, nobody);
     redirectAndConfirm(ctx, keyPath(prefix), before.label === after.label ? 'unchanged' : 'label_changed');
   });
 }
@@ -163,7 +163,7 @@ const parseExpiry = formParser({ lifetime: { schema: { enum: [KEEP, ...lifetime.
 const EXPIRY_TITLE = 'Change the expiry';
 
 /** Adds the form that changes when a key expires. */
-export function addExpiry(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
+export function addExpiry(router: SettingsRouter, { db, changeCallers }: SiteParts, guards: Guards): void {
   router.get(`${KEY_PATH}/expiry`, guards.requireRecentSignIn, async (ctx) => {
     const record = await acceptedKeyOf(ctx, db);
     const values = expiryValues(queryOf(ctx), record.expiresAt === null ? 'none' : KEEP);
@@ -184,12 +184,11 @@ export function addExpiry(router: SettingsRouter, { db, beginChange }: SiteParts
       redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
       return;
     }
-    const endChange = beginChange();
-    const { before, after } = await setKeyExpiry(db, prefix, chosen.expires, { kind: 'developer', developerId });
-    const isChanged = before.expiresAt !== after.expiresAt;
-    const propagation = await endChange(isChanged ? [developerId] : []);
-    if (isChanged) redirectAndConfirm(ctx, keyPath(prefix), 'expiry_changed', propagation);
-    else redirectAndConfirm(ctx, keyPath(prefix), 'unchanged');
+    const { before, after } = await changeCallers(
+      () => setKeyExpiry(db, prefix, chosen.expires, { kind: 'developer', developerId }),
+      () => [developerId],
+    );
+    redirectAndConfirm(ctx, keyPath(prefix), before.expiresAt === after.expiresAt ? 'unchanged' : 'expiry_changed');
   });
 }
 
@@ -279,7 +278,7 @@ function dayAfter(days: number): string {
 }
 
 /** Adds the form that revokes a key. */
-export function addRevokeKey(router: SettingsRouter, { db, beginChange }: SiteParts, { notSuspended }: Guards): void {
+export function addRevokeKey(router: SettingsRouter, { db, changeCallers }: SiteParts, { notSuspended }: Guards): void {
   router.get(`${KEY_PATH}/revoke`, notSuspended, async (ctx) => {
     const record = await recordOf(ctx, db);
     const { prefix } = record;
@@ -296,10 +295,10 @@ export function addRevokeKey(router: SettingsRouter, { db, beginChange }: SitePa
   router.post(`${KEY_PATH}/revoke`, notSuspended, async (ctx) => {
     const prefix = prefixOf(ctx);
     const { developerId } = ctx.state.session;
-    const endChange = beginChange();
-    const { wasRevoked } = await revokeKey(db, prefix, { kind: 'developer', developerId });
-    const propagation = await endChange(wasRevoked ? [] : [developerId]);
-    if (wasRevoked) redirectAndConfirm(ctx, keyPath(prefix), 'already_revoked');
-    else redirectAndConfirm(ctx, keyPath(prefix), 'revoked', propagation);
+    const { wasRevoked } = await changeCallers(
+      () => revokeKey(db, prefix, { kind: 'developer', developerId }),
+      () => [developerId],
+    );
+    redirectAndConfirm(ctx, keyPath(prefix), wasRevoked ? 'already_revoked' : 'revoked');
   });
 }

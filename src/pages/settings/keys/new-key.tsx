@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Propagation } from '../../../admission/invalidate-callers.js';
+import { nobody } from '../../../admission/change-callers.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
@@ -39,7 +39,7 @@ const PAGE = { title: 'Create a key', tab: 'keys' } as const;
 const parseNewKey = formParser({ ...ONCE_FIELD, ...LABEL_FIELDS, ...EXPIRY_FIELDS });
 
 /** Adds the form that creates a key. Its answer shows the key. */
-export function addCreateKey(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
+export function addCreateKey(router: SettingsRouter, { db, changeCallers }: SiteParts, guards: Guards): void {
   router.get(PATH, guards.requireRecentSignIn, async (ctx) => {
     const { active } = await readKeySummary(db, ctx.state.session.developerId);
     const query = queryOf(ctx);
@@ -68,9 +68,8 @@ export function addCreateKey(router: SettingsRouter, { db, beginChange }: SitePa
     }
     const { label } = values;
     const details = { label: label === '' ? null : label, expires: expiry.expires ?? undefined, developerId };
-    const endChange = beginChange();
-    const created = await createKey(db, details, { kind: 'developer', developerId, formHash });
-    await endChange([]);
+    const by = { kind: 'developer', developerId, formHash } as const;
+    const created = await changeCallers(() => createKey(db, details, by), nobody);
     const body = <ShownKey created={created} />;
     settingsPage(ctx, { title: 'Key created', tab: 'keys', address: keyPath(created.prefix) }, body);
   });
@@ -101,7 +100,7 @@ const PROPOSED_OVERLAP = '24h';
 const parseRoll = formParser({ ...ONCE_FIELD, overlap: { schema: { enum: OVERLAPS.map(({ value }) => value) } } });
 
 /** Adds the form that rolls a key. Its answer shows the new key. */
-export function addRollKey(router: SettingsRouter, { db, beginChange }: SiteParts, guards: Guards): void {
+export function addRollKey(router: SettingsRouter, { db, changeCallers }: SiteParts, guards: Guards): void {
   const { requireRecentSignIn } = guards;
 
   router.get(`${KEY_PATH}/roll`, requireRecentSignIn, async (ctx) => {
@@ -116,10 +115,11 @@ export function addRollKey(router: SettingsRouter, { db, beginChange }: SitePart
     const { form, overlap } = parseRoll(ctx).values;
     const { seconds } = OVERLAPS.find(({ value }) => value === overlap) ?? incompleteForm();
     const by = { kind: 'developer', developerId, formHash: hashOfForm(form) } as const;
-    const endChange = beginChange();
-    const { successor, predecessor } = await rollKey(db, prefixOf(ctx), seconds, by);
-    const propagation = await endChange([developerId]);
-    const body = <ShownKey created={successor} replaced={{ ...predecessor, propagation }} />;
+    const { successor, predecessor } = await changeCallers(
+      () => rollKey(db, prefixOf(ctx), seconds, by),
+      () => [developerId],
+    );
+    const body = <ShownKey created={successor} replaced={predecessor} />;
     settingsPage(ctx, { title: 'Key rolled', tab: 'keys', address: keyPath(successor.prefix) }, body);
   });
 }
@@ -167,11 +167,7 @@ function RollForm({ record, overlap }: RollFormProps): VNode {
 interface ShownKeyProps {
   readonly created: CreatedKey;
   /** The key that this one replaces. */
-  readonly replaced?: ReplacedKey;
-}
-
-interface ReplacedKey extends KeyRecord {
-  readonly propagation: Propagation;
+  readonly replaced?: KeyRecord;
 }
 
 /** A new key, shown here once and never again. */
@@ -205,14 +201,14 @@ function ShownKey({ created, replaced }: ShownKeyProps): VNode {
   );
 }
 
-function Replaced({ record }: { readonly record: ReplacedKey }): VNode {
-  const { expiresAt, isExpired, propagation } = record;
+function Replaced({ record }: { readonly record: KeyRecord }): VNode {
+  const { expiresAt, isExpired } = record;
   return (
     <>
       It replaces <KeyReference {...record} />, which{' '}
       {!isExpired && expiresAt !== null
         ? ['stays active until ', <Time at={expiresAt} />, '.']
-        : `${propagation === 'immediate' ? 'no longer works' : 'stops working within moments'}.`}
+        : 'no longer works.'}
     </>
   );
 }
