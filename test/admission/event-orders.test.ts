@@ -32,7 +32,11 @@ const STEP_MS = 75;
 /** A change of the first key, or of the plan of all of them, and how it is made. */
 interface Change {
   readonly of: 'key' | 'plan';
-  readonly by: 'a process with Redis' | 'a process that has lost Redis' | 'a process without Redis' | 'a process that dies';
+  readonly by:
+    | 'a process with Redis'
+    | 'a process that has lost Redis'
+    | 'a process without Redis'
+    | 'a process that dies';
 }
 
 const CHANGES: readonly Change[] = (['key', 'plan'] as const).flatMap((of) =>

@@ -2,24 +2,25 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import calculateSlot from 'cluster-key-slot';
 import { generateToken } from '../../src/accounts/tokens.js';
+import { changeCallers } from '../../src/admission/change-callers.js';
 import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
+import { suspendDeveloper } from '../../src/developers/developers.js';
 import type { EventKind } from '../../src/events/events.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { newPlan } from '../support/keys/new-key.js';
-import { readGuide } from '../support/guides.js';
-import { scrape } from '../support/http/exposition.js';
 import { signInOperator } from '../support/http/operator.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { whileAlive } from '../support/keys/expiry.js';
-import { FILLER, fillNotificationQueue, LEAST_QUEUE_PAGES } from '../support/postgres/full-queue.js';
 import { holdCommits } from '../support/postgres/held-commits.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import { runCommand } from '../support/programs/command.js';
 import { startRedisCluster, type TestRedisCluster } from '../support/redis/redis-cluster.js';
+import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { addTitles } from '../support/titles.js';
@@ -76,6 +77,8 @@ interface Change {
   readonly answer?: (key: CreatedKey) => string;
   /** What undoes the change. */
   readonly undo?: Make;
+  /** Whether it is refused, or changes nothing, when it is repeated. */
+  readonly isOnce?: true;
 }
 
 type Changes = Readonly<Record<string, Change>>;
@@ -136,9 +139,11 @@ const ENDINGS: Readonly<Record<Exclude<EventKind, Harmless | Later>, Changes>> =
   rolled: {
     'rolled by command without an overlap': {
       make: ({ prefix }, { command }) => command('keys', 'roll', prefix, '--overlap', 'now'),
+      isOnce: true,
     },
     'rolled in the settings without an overlap': {
       make: (key, stage) => settings(stage, key, 'roll', { overlap: 'now' }),
+      isOnce: true,
     },
   },
   suspended: {
@@ -181,6 +186,30 @@ const OTHER_CHANGES: Changes = {
   },
 };
 
+/** Changes of when a key ends, which no answer shows before. */
+const EXPIRIES: Readonly<Record<Later | 'rolled', Changes>> = {
+  expired: {},
+  expiry_changed: {
+    'that expires sooner by command': {
+      make: ({ prefix }, { command }) => command('keys', 'set-expiry', prefix, '30d'),
+    },
+    'that expires sooner by the settings': {
+      make: (key, stage) => settings(stage, key, 'expiry', { lifetime: '30', date: '' }),
+      isOnce: true,
+    },
+  },
+  rolled: {
+    'rolled by command with an overlap': {
+      make: ({ prefix }, { command }) => command('keys', 'roll', prefix, '--overlap', '24h'),
+      isOnce: true,
+    },
+    'rolled in the settings with an overlap': {
+      make: (key, stage) => settings(stage, key, 'roll', { overlap: '24h' }),
+      isOnce: true,
+    },
+  },
+};
+
 const CHANGES: Changes = Object.fromEntries(
   [OTHER_CHANGES, ...Object.values(ENDINGS)].flatMap((changes) => Object.entries(changes)),
 );
@@ -194,8 +223,6 @@ describe('revocation', () => {
   let addresses = 0;
 
   before(async () => {
-    await world.db.raw(`alter system set max_notify_queue_pages = ${LEAST_QUEUE_PAGES}`);
-    await world.postgres.restart();
     await addTitles(world.db, 1);
     await newPlan(world.db, PLAN, 1_000_000, 1_000_000);
     [replica, cluster] = await Promise.all([startReplica(world.postgres), startRedisCluster()]);
@@ -246,6 +273,13 @@ describe('revocation', () => {
     return Promise.all(Array.from({ length: count }, () => world.newKey({ planId: PLAN, ...options })));
   }
 
+  async function openLink(): Promise<RedisLink> {
+    const link = new RedisLink(world.redis.address, () => undefined);
+    world.defer(() => link.close());
+    await link.settled();
+    return link;
+  }
+
   function inShort({ status, json }: Reply): string {
     const { code, data } = json as { code?: string; data?: { project_name?: string; plan?: { name: string } } };
     const caller = data?.plan && `${data.project_name} on ${data.plan.name}`;
@@ -268,9 +302,9 @@ describe('revocation', () => {
     assert.deepEqual(await answersTo(key, on, PATHS), REFUSED);
   }
 
-  /** Uses keys twice, so that every server has them cached. */
+  /** Uses keys until every server has them cached: one creates the version, the others read it, and all keep the record. */
   async function makeCached(keys: readonly CreatedKey[], on: Stage): Promise<void> {
-    for (const key of [...keys, ...keys]) assert.deepEqual(await answersTo(key, on), ACCEPTED);
+    for (const key of [...keys, ...keys, ...keys]) assert.deepEqual(await answersTo(key, on), ACCEPTED);
   }
 
   /**
@@ -313,13 +347,8 @@ describe('revocation', () => {
       }
     >
   > = {
-    'a server without Redis': { names: ['plain'] },
+    'a server without Redis, beside others that share one': { names: ['plain', 'one', 'two'], announces: true },
     'three servers, one of which reads a replica that lags': { names: ['one', 'two', 'lagging'] },
-    'three servers, while the queue of notifications is full': {
-      names: ['one', 'two', 'lagging'],
-      announces: true,
-      strike: () => fillNotificationQueue(world.db, world.url),
-    },
     'two servers with a Redis Cluster of which every shard has failed over and a slot moves': {
       names: ['clustered', 'other'],
       async strike({ developerId }) {
@@ -350,6 +379,7 @@ describe('revocation', () => {
     },
     'three servers that have just lost Redis, and after its return': {
       names: ['one', 'two', 'lagging'],
+      announces: true,
       async strike() {
         await world.redis.kill();
         return async () => {
@@ -434,38 +464,90 @@ describe('revocation', () => {
     assert.deepEqual(await answersTo(kept, on), ACCEPTED);
   });
 
+  it('whoever ends a key that somebody else has just ended is told so once every server refuses it', async () => {
+    await announce(false);
+    const on = await stageOf('one', 'two', 'lagging');
+    const endings = Object.entries({ ...ENDINGS.revoked, ...ENDINGS.suspended }).filter(([, it]) => !it.isAnnounced);
+    const found: Record<string, string[]> = {};
+    for (const [what, { make }] of endings) {
+      const [key = assert.fail()] = await newKeys(1);
+      await makeCached([key], on);
+      // As a server or command does that is killed after its commit.
+      await (what in ENDINGS.suspended ? suspendDeveloper(world.db, key.developerId) : revokeKey(world.db, key.prefix));
+      assert.deepEqual(await answersTo(key, on), ACCEPTED, 'without a new version or an announcement');
+      await make(key, on);
+      found[what] = await answersTo(key, on, PATHS);
+    }
+    assert.deepEqual(found, Object.fromEntries(endings.map(([what]) => [what, REFUSED])));
+  });
+
+  it('every act that changes what a key may do renews the version of its developer, also when it is repeated', async () => {
+    const on = await stageOf('one');
+    const link = await openLink();
+    const acts = Object.entries({ ...CHANGES, ...EXPIRIES.expiry_changed, ...EXPIRIES.rolled });
+    const kept: string[] = [];
+    for (const [what, { make, undo, isOnce, isAnnounced }] of acts) {
+      if (isAnnounced) continue;
+      const [key = assert.fail()] = await newKeys(1);
+      await makeCached([key], on);
+      const steps = {
+        [what]: make,
+        ...(isOnce ? {} : { [`${what}, again`]: make }),
+        ...(undo && { [`${what}, undone`]: undo }),
+      };
+      for (const [step, act] of Object.entries(steps)) {
+        const before = await link.client.get(versionKey(key.developerId));
+        assert.notEqual(before, null);
+        await act(key, on);
+        if ((await link.client.get(versionKey(key.developerId))) === before) kept.push(step);
+      }
+    }
+    assert.deepEqual(kept, []);
+  });
+
+  it('a finder is answered once every server refuses the key, also while the server of another finder has lost Redis', async () => {
+    await announce(false);
+    const network = await TcpProxy.start(world.redis.url);
+    world.defer(() => network.stop());
+    const cut = await world.startService({ trustedProxies: 1, settings: { REDIS_URL: network.url } });
+    const on = await stageOf('one', 'two');
+    const [key = assert.fail()] = await newKeys(1);
+    await makeCached([key], on);
+    network.swallow();
+    const first = report({ ...on, servers: [cut] }, key);
+    await eventually('the first finder has revoked the key', () =>
+      world.db('api_keys').where({ prefix: key.prefix }).whereNotNull('revoked_at').first('id'),
+    );
+    await report(on, key);
+    await assertRefused(key, on);
+    await first;
+  });
+
+  it('a change of more developers than one batch renews the version of each', async () => {
+    const ids = Array.from({ length: 501 }, (_, i) => 1_000_000 + i);
+    const link = await openLink();
+    for (const id of ids) await link.client.set(versionKey(id), 'old');
+    const change = changeCallers({ db: world.db, fence: new Fence(), redis: link });
+    await change(
+      async () => undefined,
+      () => ids,
+    );
+    const versions = await Promise.all(ids.map((id) => link.client.get(versionKey(id))));
+    assert.equal(versions.filter((version) => version === 'old').length, 0);
+  });
+
   it('what changes no key that may be cached leaves every server its cached callers', async () => {
     const on = await stageOf('one', 'two');
-    const [key = assert.fail(), revoked = assert.fail()] = await newKeys(2);
-    await on.command('keys', 'revoke', revoked.prefix);
-    const link = new RedisLink(world.redis.address, () => undefined);
-    world.defer(() => link.close());
-    await link.settled();
-    const versions = (): Promise<unknown> =>
-      Promise.all([key, revoked].map(({ developerId: id }) => link.client.get(versionKey(id))));
-    const before = await versions();
+    const [key = assert.fail()] = await newKeys(1);
+    await makeCached([key], on);
+    const link = await openLink();
     const { developerId, prefix } = key;
-    await report(on, revoked);
-    await settings(on, revoked, 'revoke');
+    const before = await link.client.get(versionKey(developerId));
     await settings(on, key, 'label', { label: 'production' });
-    await post(on.operator, `/keys/${revoked.prefix}/revoke`);
     await post(on.operator, `/developers/${developerId}/plan`, { plan: 'pro' });
     await on.command('keys', 'set-label', prefix, 'staging');
     await on.command('keys', 'create', '--developer', String(developerId), '--plan', 'free');
-    assert.deepEqual(await versions(), before);
-  });
-
-  it('metrics show a full queue of notifications until the session that the guide finds is ended', async () => {
-    const usage = async (): Promise<number> =>
-      (await scrape(`${servers.one.operatorUrl}/metrics`)).series.get('catalog_notification_queue_usage_ratio') ??
-      assert.fail();
-    world.defer(await fillNotificationQueue(world.db, world.url));
-    await eventually('the queue is reported as full', async () => (await usage()) > 0.9);
-    const guide = await readGuide('runbook');
-    const query = /```sql\n(select pid[^`]+pg_stat_activity[^`]+)```/.exec(guide)?.[1] ?? assert.fail();
-    const { rows } = await world.db.raw<{ rows: { pid: number; usename: string }[] }>(query);
-    assert.equal(rows[0]?.usename, FILLER);
-    await world.db.raw('select pg_terminate_backend(?)', [rows[0].pid]);
-    await eventually('the queue is empty', async () => (await usage()) < 0.1);
+    assert.notEqual(before, null);
+    assert.equal(await link.client.get(versionKey(developerId)), before);
   });
 });

@@ -90,7 +90,12 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         (db) => reinstateDeveloper(db, id),
         () => [id],
       );
-      report(stdout, json, { developer }, `Reinstated developer ${id}. Their keys are accepted again, except revoked and expired ones.`);
+      report(
+        stdout,
+        json,
+        { developer },
+        `Reinstated developer ${id}. Their keys are accepted again, except revoked and expired ones.`,
+      );
     });
 
   registerQuotas(developers, context);

@@ -171,9 +171,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       );
       const changed = before.expiresAt !== after.expiresAt;
       const expiry = after.expiresAt === null ? 'never expires' : `expires at ${shortTime(after.expiresAt) ?? ''}`;
-      const line = changed
-        ? `Key ${prefix} now ${expiry}.`
-        : `Key ${prefix} already ${expiry}.`;
+      const line = changed ? `Key ${prefix} now ${expiry}.` : `Key ${prefix} already ${expiry}.`;
       report(stdout, json, { ...keyDocument(after), changed }, line);
     });
 };

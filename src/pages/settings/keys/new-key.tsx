@@ -206,9 +206,7 @@ function Replaced({ record }: { readonly record: KeyRecord }): VNode {
   return (
     <>
       It replaces <KeyReference {...record} />, which{' '}
-      {!isExpired && expiresAt !== null
-        ? ['stays active until ', <Time at={expiresAt} />, '.']
-        : 'no longer works.'}
+      {!isExpired && expiresAt !== null ? ['stays active until ', <Time at={expiresAt} />, '.'] : 'no longer works.'}
     </>
   );
 }
