@@ -120,7 +120,7 @@ function addAdmission(
   });
   metrics.readGauge({
     name: 'catalog_caller_cache_open',
-    help: 'Whether the cache may be used: 1, or 0 while change notifications are down.',
+    help: 'Whether the cache may be used: 1, or 0 while announcements of changes cannot be read.',
     read: () => Number(cache.isOpen),
   });
 }

@@ -28,8 +28,6 @@ const LEFT_TO_WRITERS: Readonly<Record<string, { first?: string; delays?: 'write
   },
   'select from titles for update': { first: 'begin', delays: 'writers' },
   'lock table titles': { first: 'begin', delays: 'everybody' },
-  'notify catalog_callers': {},
-  'listen anything; begin': {},
   "select nextval('titles_last_stamp')": {},
   'set local synchronous_commit = off': { first: 'begin; update titles set has_bundles = true', delays: 'writers' },
 };

@@ -388,6 +388,12 @@ function sendOnce(form) {
   addEventListener('pageshow', () => (isSent = false));
 }
 
+/** Marks the button of a form that was sent: without Redis, a change of a key takes seconds. */
+function showProgress(form) {
+  form.addEventListener('submit', ({ submitter }) => submitter?.setAttribute('aria-busy', 'true'));
+  addEventListener('pageshow', () => all('[aria-busy]', form).forEach((button) => button.removeAttribute('aria-busy')));
+}
+
 /** Replaces a note by what it waits for, once there is something. A page that nobody sees does not look. */
 async function awaitText(note) {
   for (let look = 0; look < LOOKS; look += 1) {
@@ -469,6 +475,7 @@ all('[data-search-slash]').forEach(rememberSlash);
 all('[data-try]').forEach(enableTrying);
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
+all('form[method="post"]:not([data-passkey])').forEach(showProgress);
 all('time[title]').forEach(showExactTime);
 all('[data-wait]').forEach(awaitText);
 all('select[name="lifetime"]').forEach(disableDate);

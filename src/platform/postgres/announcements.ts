@@ -76,6 +76,7 @@ export const mayBeRead = ({ readers }: Announcements): string =>
 /** Looks at announcements every second, on a connection of its own. It connects again after a failure. */
 export class AnnouncementReader {
   readonly #stopping = new AbortController();
+  readonly #isStopping = (): boolean => this.#stopping.signal.aborted;
   #running: Promise<void> = Promise.resolve();
   #connection: Connection | undefined;
   /** The look before, on the same connection. */
@@ -116,7 +117,7 @@ export class AnnouncementReader {
   async #run(onFirstOutcome: () => void): Promise<void> {
     const { signal } = this.#stopping;
     let failures = 0;
-    while (!signal.aborted) {
+    while (!this.#isStopping()) {
       const beganAt = this.clock.now();
       try {
         await this.#look(beganAt);
@@ -124,7 +125,7 @@ export class AnnouncementReader {
       } catch (error) {
         this.reconnect();
         failures += 1;
-        if (!signal.aborted) this.handlers.onFailure(error);
+        if (!this.#isStopping()) this.handlers.onFailure(error);
       }
       onFirstOutcome();
       const left = Math.max(0, beganAt + INTERVAL_MS - this.clock.now());

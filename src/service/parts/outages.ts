@@ -21,20 +21,24 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
   },
   redis: {
     name: 'Redis',
-    consequence: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
+    consequence:
+      'Redis is down; each process enforces limits on its own, keys are checked against the database, and changes of ' +
+      'keys take three seconds.',
     partly: (slots) =>
       `Part of Redis is down (shards from slot ${slots.join(', ')}); each process enforces limits of the developers ` +
       'there on its own, and their keys are checked against the database.',
-    forCallers: 'All calls work. Until the service has recovered, rate limits may count fewer requests than you send.',
+    forCallers:
+      'All calls work. Until the service has recovered, rate limits may count fewer requests than you send, and ' +
+      'changes of keys take a few seconds.',
     advice: 'Check that Redis answers and is neither full nor read-only.',
     guide: 'runbook#redis-is-down',
   },
   announcements: {
-    name: 'Change notifications',
-    consequence: 'Change notifications are down; each request looks its key up in the database.',
+    name: 'Announcements of changes',
+    consequence: 'Announcements of changes cannot be read; each request looks its key up in the database.',
     forCallers: 'All calls work, but may take a little longer.',
     advice: 'Look for “announcements lost” in the log, which has the reason.',
-    guide: 'runbook#change-notifications-are-down',
+    guide: 'runbook#servers-cannot-look-for-changes',
   },
 };
 

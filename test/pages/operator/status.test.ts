@@ -34,7 +34,7 @@ describe('the status page', () => {
     for (const shown of [
       / PostgreSQL Up /,
       / Redis Up /,
-      / Change notifications Up /,
+      / Announcements of changes Up /,
       ` ${process.versions.node} `,
       ` ${rows[0]?.server_version} `,
       / Migrations \d+ applied, the last is /,
@@ -119,7 +119,7 @@ describe('the status page', () => {
     const { text } = await operator.get('/');
     assert.match(
       text,
-      /Redis<\/th>.*?Down.*?keys are checked against the database\. <strong>Check that Redis answers/s,
+      /Redis<\/th>.*?Down.*?keys are checked against the database, and changes of keys take three seconds\. <strong>Check that Redis answers/s,
     );
     assert.ok(text.includes('href="/guides/runbook#redis-is-down"'), text);
     assert.ok(text.includes('Limits are counted by this server only, until Redis is back.'), text);

@@ -8,8 +8,9 @@ import { send } from '../request.js';
 const DETAILS: Readonly<Record<Dependency, string>> = {
   database: 'Requests that need the database are answered with 503.',
   replica: 'The read replica is down; reads go to the primary.',
-  redis: 'Redis is down; each process enforces limits on its own, and keys are checked against the database.',
-  announcements: 'Change notifications are down; each request looks its key up in the database.',
+  redis:
+    'Redis is down; each process enforces limits on its own, keys are checked against the database, and changes of keys take three seconds.',
+  announcements: 'Announcements of changes cannot be read; each request looks its key up in the database.',
 };
 
 /** What a server has logged to be lost and back, in order. */
