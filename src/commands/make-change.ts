@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { OperatorError } from '../errors.js';
+import { OperatorError, withAdvice } from '../errors.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { CommandContext } from './context.js';
 
@@ -21,14 +21,24 @@ export function makeChange<T>(
       import('../platform/postgres/fence.js'),
     ]);
     const timeline = fence.newest;
+    let hasBegun = false;
+    let obstacle = 'REDIS_URL is not set here.';
     const change = async (redis?: RedisLink): Promise<{ readonly result: T }> => {
-      const why = redis === undefined ? 'REDIS_URL is not set here' : 'the Redis named by REDIS_URL cannot be reached';
-      const onWait = () => context.stderr.write(`catalog: waiting until every server applies the change: ${why}\n`);
+      hasBegun = true;
+      const why = redis === undefined ? obstacle : 'The Redis named by REDIS_URL cannot be reached.';
+      const onWait = () => context.stderr.write(`catalog: ${why} Waiting until every server applies the change.\n`);
       const makeIt = changeCallers({ db, fence, redis, onWait });
       return { result: await makeIt(() => act(db), affected ? (result) => affected(result, db) : nobody) };
     };
+    // A Redis that cannot be used stops no revocation.
+    const inRedis = context.withRedis(change).catch((error: unknown) => {
+      if (hasBegun || !(error instanceof OperatorError)) throw error;
+      context.stderr.write(`catalog: ${withAdvice(error)}\n`);
+      obstacle = 'Redis cannot be used.';
+      return undefined;
+    });
     try {
-      const { result } = (await context.withRedis(change)) ?? (await change());
+      const { result } = (await inRedis) ?? (await change());
       return result;
     } catch (error) {
       throw error instanceof DatabaseSuperseded ? superseded(timeline?.number, error.newest) : error;

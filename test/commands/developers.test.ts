@@ -105,17 +105,11 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(reinstated.developer.suspended_at, null);
 
     const toScale = `keys set-plan ${prefix} --plan scale`;
-    assert.equal(
-      await output(toScale),
-      `Moved ${prefix} from plan free to scale. The new plan applies within moments.\n`,
-    );
+    assert.equal(await output(toScale), `Moved ${prefix} from plan free to scale. The new limits apply from now on.\n`);
     assert.equal(await output(toScale), `Key ${prefix} is already on plan scale.\n`);
     assert.deepEqual(await json(`keys set-plan ${prefix} --plan free`), { ...record, changed: true });
 
-    assert.equal(
-      await output(`keys revoke ${prefix}`),
-      `Revoked ${prefix}. It is refused within moments, permanently.\n`,
-    );
+    assert.equal(await output(`keys revoke ${prefix}`), `Revoked ${prefix}. Requests with it fail from now on.\n`);
     assert.match(String((await json(`keys revoke ${prefix}`)).revoked_at), TIMESTAMP);
     assert.match(
       await output(`keys revoke ${prefix}`),
@@ -221,7 +215,7 @@ describe('the commands for developers, keys and sign-in', () => {
   it('a key that is rolled with the overlap "now" ends at once and cannot be rolled again', async () => {
     const [old, second] = [await newKey(), await newKey()];
     const roll = `keys roll ${old.prefix} --overlap now`;
-    assert.match(await output(roll), /\. The old key is refused within moments\. Its successor /);
+    assert.match(await output(roll), /\. The old key is refused from now on\. Its successor /);
     assert.equal(await isActive(old.key), false);
     await assertFails(
       roll,
@@ -263,7 +257,7 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal(await output(`${setExpiry} never`), `Key ${prefix} already never expires.\n`);
     assert.equal(
       await output(`${setExpiry} 2100-01-31T18:30Z`),
-      `Key ${prefix} now expires at 2100-01-31T18:30:00Z. This applies within moments.\n`,
+      `Key ${prefix} now expires at 2100-01-31T18:30:00Z.\n`,
     );
     assert.equal(
       await output(`${setExpiry} 2100-01-31T18:30Z`),
@@ -272,7 +266,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const { expires_at, changed } = await json(`${setExpiry} 90d`);
     assert.equal(changed, true);
     assert.ok(Math.abs(Date.parse(String(expires_at)) - Date.now() - 90 * 86_400_000) < 3_600_000);
-    assert.equal(await output(`${setExpiry} never`), `Key ${prefix} now never expires. This applies within moments.\n`);
+    assert.equal(await output(`${setExpiry} never`), `Key ${prefix} now never expires.\n`);
     for (const when of ['now', '0d', '2020-01-01']) {
       await assertFails(`${setExpiry} ${when}`, 2, /Use a duration such as 90d or 12h, .*, or "never"/);
     }
@@ -320,7 +314,7 @@ describe('the commands for developers, keys and sign-in', () => {
       [named, named.prefix],
     ] as const) {
       const printed = await output('keys revoke -', input);
-      assert.equal(printed, `Revoked ${record.prefix}. It is refused within moments, permanently.\n`);
+      assert.equal(printed, `Revoked ${record.prefix}. Requests with it fail from now on.\n`);
       assert.equal(await isActive(record.key), false);
     }
   });
@@ -330,7 +324,7 @@ describe('the commands for developers, keys and sign-in', () => {
     const rename = (...args: string[]) => runWithoutRedis(['developers', 'rename', String(id), ...args], world.url);
     assert.equal(
       (await rename('Film club Berlin')).stdout,
-      `Renamed the project of developer ${id} to "Film club Berlin". This applies within moments.\n`,
+      `Renamed the project of developer ${id} to "Film club Berlin".\n`,
     );
     const { key } = await createKey(world.db, { developerId: id, planId: 'free' });
     assert.equal((await callerLoader(world.db, 1)(hashOf(key)))?.projectName, 'Film club Berlin');

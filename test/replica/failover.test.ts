@@ -171,10 +171,10 @@ describe('a standby of the primary', () => {
     network.leadTo(standby.url);
     const { code, stdout, stderr } = await revoke(revoked, network.url);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /refused from the next request/);
+    assert.match(stdout, /Requests with it fail from now on/);
     for (const key of [unseen, forgotten.key]) assert.equal((await revoke(key, network.url)).code, 0);
     // With a record in the cache, without one, and when the new version has expired since.
-    assert.equal(await client.del(versionKey(forgotten.developerId)), 1);
+    await client.del(versionKey(forgotten.developerId));
     for (const [i, key] of [revoked, unseen, forgotten.key].entries()) {
       const [status = 0] = await ask(servers[i]?.url ?? '', key);
       assert.ok([401, 503].includes(status), `${status}`);

@@ -8,7 +8,7 @@ interface Timed {
 }
 
 /** What a change of a key or a developer came to. After a failure, it is unknown whether it was made. */
-export type Outcome = 'immediate' | 'within moments' | 'unknown';
+export type Outcome = 'applied' | 'unknown';
 
 /** A request to the API. */
 export interface Call extends Timed {

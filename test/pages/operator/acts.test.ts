@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { listEvents } from '../../../src/events/events.js';
 import { listDevelopers } from '../../../src/developers/developers.js';
 import { performAct } from '../../../src/pages/operator/acts.js';
+import type { ChangeCallers } from '../../../src/admission/change-callers.js';
 import type { OperatorParts } from '../../../src/pages/operator/context.js';
 import type { PageContext } from '../../../src/pages/parts/context.js';
 import { generateToken } from '../../../src/accounts/tokens.js';
@@ -97,8 +98,11 @@ describe('the acts of an operator', () => {
   it('an act is logged once its change is committed, even if dropping the cached callers fails', async () => {
     const lines: string[] = [];
     const log = pino({}, { write: (line) => lines.push(line) });
-    const beginChange = () => () => Promise.reject(new Error('superseded'));
-    const parts = { db: world.db, log, beginChange } as unknown as OperatorParts;
+    const changeCallers: ChangeCallers = async (change, affected) => {
+      await affected(await change());
+      throw new Error('superseded');
+    };
+    const parts = { db: world.db, log, changeCallers } as unknown as OperatorParts;
     const ctx = { state: { requestId: 'r-1' } } as PageContext;
     const act = performAct(
       ctx,
@@ -116,15 +120,11 @@ describe('the acts of an operator', () => {
     const developer = `/developers/${developerId}`;
     assert.ok((await operator.get(`/keys/${prefix}/revoke`)).text.includes('(<bdi>production</bdi>)'));
     for (const [path, fields, report] of [
-      [`${developer}/suspend`, {}, 'Their keys are refused from the next request.'],
-      [`${developer}/reinstate`, {}, 'Their keys are accepted from the next request.'],
+      [`${developer}/suspend`, {}, 'Their keys are refused from now on.'],
+      [`${developer}/reinstate`, {}, 'Their keys are accepted again.'],
       [`${developer}/plan`, { plan: 'pro' }, 'The plan of new keys has been changed.'],
-      [
-        `${developer}/plan`,
-        { plan: 'pro', keys: 'on' },
-        'of all active keys has been changed. It applies to the next request.',
-      ],
-      [`/keys/${prefix}/revoke`, {}, 'Requests that use it will fail immediately.'],
+      [`${developer}/plan`, { plan: 'pro', keys: 'on' }, 'of all active keys has been changed.'],
+      [`/keys/${prefix}/revoke`, {}, 'Requests that use it fail from now on.'],
       [`/keys/${prefix}/revoke`, {}, 'This key was already revoked.'],
     ] as const) {
       const { status, headers, text } = await operator.post(path, fields);

@@ -1,9 +1,6 @@
 import type { Call, DeveloperChange, KeyChange } from '../history.js';
 import { at, type Check } from './check.js';
 
-/** Bound on a change that does not apply at once, in milliseconds, with a margin for a busy machine. */
-const MOMENTS_MS = 2_500;
-
 /** A period in which it is certain whether keys are accepted. */
 interface Period {
   readonly from: number;
@@ -20,8 +17,7 @@ class Certainty {
     const last = this.#periods.at(-1);
     if (last !== undefined && last.isRefused !== isRefused) last.to = Math.min(last.to, start);
     if (outcome === 'unknown' || (last?.isRefused === isRefused && last.to === Infinity)) return;
-    const from = end + (outcome === 'within moments' ? MOMENTS_MS : 0);
-    this.#periods.push({ from, to: Infinity, isRefused });
+    this.#periods.push({ from: end, to: Infinity, isRefused });
   }
 
   /** Whether it is certain that keys were accepted, or refused, during the whole of a call. */
@@ -72,7 +68,7 @@ function activeFromTheBeginning(): Certainty {
     kind: 'developer',
     act: 'reinstate',
     developer: 0,
-    outcome: 'immediate',
+    outcome: 'applied',
     start: -1,
     end: -1,
   } as const;

@@ -49,7 +49,7 @@ export class Keyring {
       if (plan === LIMITED) this.limited.push(...keys);
       else this.active.push(...keys);
       for (const { prefix } of keys)
-        this.history.note({ kind: 'key', act: 'create', key: prefix, developer, outcome: 'immediate' });
+        this.history.note({ kind: 'key', act: 'create', key: prefix, developer, outcome: 'applied' });
       if (plan === UNLIMITED) this.#developers.push(developer);
     }
   }
@@ -93,7 +93,7 @@ export class Keyring {
     const { document, ...change } = await this.#run('keys', 'roll', key.prefix, '--overlap', 'now');
     this.#noteEnd(key, change);
     // The successor is active at the same moment as the other key is not.
-    if (document) this.#noteNew(document, key.developer, { ...change, outcome: 'immediate' });
+    if (document) this.#noteNew(document, key.developer, { ...change, outcome: 'applied' });
     return key;
   }
 
@@ -137,11 +137,10 @@ export class Keyring {
     ...args: readonly string[]
   ): Promise<{ start: number; end: number; outcome: Outcome; document: KeyDocument | undefined }> {
     const start = this.history.now();
-    const { code, stdout, stderr } = await runCommand([...args, '--json'], this.deployment.environment);
+    const { code, stdout } = await runCommand([...args, '--json'], this.deployment.environment);
     const end = this.history.now();
     if (code !== 0) return { start, end, outcome: 'unknown', document: undefined };
-    const outcome = stderr === '' ? 'immediate' : 'within moments';
-    return { start, end, outcome, document: JSON.parse(stdout) as KeyDocument };
+    return { start, end, outcome: 'applied', document: JSON.parse(stdout) as KeyDocument };
   }
 }
 
