@@ -55,9 +55,14 @@ describe('a server that may open few files', () => {
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'catalog serve%'",
     );
     await world.redis.restart();
-    for (const back of ['redis back', 'announcements back']) {
-      await eventually(back, () => timesLogged(server, back) > 0);
-    }
+    await eventually('Redis is back', () => timesLogged(server, 'redis back') > 0);
+    await eventually('the server looks at the announcements', () =>
+      world
+        .db('pg_stat_activity')
+        .where('application_name', 'catalog serve')
+        .whereLike('query', '%from caller_changes%')
+        .first('pid'),
+    );
     await eventually('all are served again', async () => served(await clients.ask()) === MOST);
 
     clients.close(MOST - LEFT_OPEN);
