@@ -68,7 +68,7 @@ export function changeCallers({ db, fence, redis, onWait }: ChangeParts, { now, 
     const waitsUntil = now() + LONGEST_WAIT_MS;
     let left = await affected(result);
     if (redis === undefined) {
-      if (left.length > 0 && (await areCallersCached(db))) {
+      if (left.length > 0 && (await mayBeRead(db, ANNOUNCEMENTS))) {
         onWait?.();
         await sleep(waitsUntil - now());
       }
@@ -85,14 +85,4 @@ export function changeCallers({ db, fence, redis, onWait }: ChangeParts, { now, 
     fence.confirm(timeline);
     return result;
   };
-}
-
-/** Whether a server may keep callers in a cache. In doubt one may. */
-async function areCallersCached(db: Knex): Promise<boolean> {
-  try {
-    const { rows } = await db.raw<{ rows: { may_be_read: boolean }[] }>(mayBeRead(ANNOUNCEMENTS));
-    return rows[0]?.may_be_read ?? true;
-  } catch {
-    return true;
-  }
 }

@@ -19,9 +19,6 @@ import { createVersion, publishTimeline } from './versions.js';
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
 
-/** Bound on a look at the announcements, in milliseconds. Looks that take half a lease or more leave gaps between leases. */
-const LOOK_BOUND_MS = 2_000;
-
 /**
  * How often a server publishes its timeline and checks for a newer one, in milliseconds. This lets a server without
  * requests detect a promotion, and restores the newest timeline to a Redis that was emptied or has older data.
@@ -100,7 +97,7 @@ async function openShared(
     onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
   });
   const publish = (): Promise<void> => ifAvailable(publishTimeline(redis, fence));
-  const announcements = new AnnouncementReader(() => connectDedicated(LOOK_BOUND_MS), ANNOUNCEMENTS, clock, {
+  const announcements = new AnnouncementReader(connectDedicated, ANNOUNCEMENTS, clock, {
     onLook: (changed, beganAt) => {
       cache.looked(changed, beganAt);
       health.note('announcements', 'up');

@@ -120,7 +120,8 @@ describe('admission in whatever order things happen', () => {
       for (const id of [1, 2]) cache.learn(id, { token: `first of ${id}`, session: 1 });
       const fence = new Fence();
       const lost = { run: () => Promise.reject(new RedisUnavailable('lost')) } as unknown as RedisLink;
-      const db = { raw: async () => ({ rows: [{ may_be_read: true }] }) } as unknown as Knex;
+      // It cannot be asked whether a server has a cache, so one may.
+      const db = {} as Knex;
       const waiting: Waiting = {
         now: () => time,
         sleep: async (ms) => {

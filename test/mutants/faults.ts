@@ -37,7 +37,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a change is reported before its versions are renewed', of: 'changeCallers',
       swap: ['left.length > 0 && now() < waitsUntil', 'false'], suites: ['admission/event-orders', 'shared/revocation'] },
     { fault: 'a process without Redis waits for nobody', of: 'changeCallers',
-      swap: ['left.length > 0 && (await areCallersCached(db))', 'false'], suites: ['admission/change-callers', 'shared/revocation'] },
+      swap: ['left.length > 0 && (await mayBeRead(db, ANNOUNCEMENTS))', 'false'], suites: ['admission/change-callers', 'shared/revocation'] },
     { fault: 'a cache opens before it is registered', of: 'platform/postgres/announcements#look',
       swap: ["where read_until > clock_timestamp() + interval '12 hours'", ''], suites: ['admission/change-callers'] },
     { fault: 'a finder renews nothing for a key that another has revoked', of: 'acceptReport',
