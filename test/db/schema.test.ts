@@ -10,6 +10,32 @@ import { dumpSchema } from '../../db/schema.js';
 const REFUSED =
   /^catalog: Another program or an unreleased version of this one made this database\. .+ developers and keys stay behind\.\n$/;
 
+const TAKEN =
+  /^catalog: The schema public has an object of another program: .+ already exists.*\. Nothing was changed\. .+\n$/;
+
+/** What other programs have in a database, and what "migrate" says of it. */
+const FOREIGN: Readonly<Record<string, RegExp>> = {
+  "create table migrations as select 1 as id, '2014_users' as migration, 1 as batch": REFUSED,
+  'create table migrations (id serial, migration text, batch integer)': REFUSED,
+  'create table migrations (id serial, "timestamp" bigint, name text)': REFUSED,
+  'create view migrations as select 1 as version': REFUSED,
+  'create table sessions (sid text)': TAKEN,
+  'create view notices as select 1': TAKEN,
+  "create function events_time(at timestamptz) returns text language sql as 'select null'": TAKEN,
+};
+
+/** Everything that a database has in its schema public, and the rights that new objects get. */
+function objectsOf(url: string): Promise<readonly object[]> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ object: string }>(`
+      select oid::regclass::text as object from pg_class where relnamespace = 'public'::regnamespace
+      union all select oid::regprocedure::text from pg_proc where pronamespace = 'public'::regnamespace
+      union all select defaclacl::text from pg_default_acl
+      union all select nspacl::text from pg_namespace where nspname = 'public'`);
+    return rows;
+  });
+}
+
 describe('the database schema', () => {
   const world = testWorld({ each: true });
 
@@ -20,7 +46,7 @@ describe('the database schema', () => {
 
   it('is applied once, however many processes migrate at the same time', async () => {
     const empty = await createEmptyDatabase();
-    const connections = [1, 2, 3].map(() => connectTo(empty.url, { poolSize: 3 }));
+    const connections = [1, 2, 3].map(() => connectTo(empty.url, { poolSize: 1 }));
     try {
       const all = await pendingMigrations(connections[0] ?? assert.fail());
       assert.ok(all.length > 0);
@@ -33,17 +59,6 @@ describe('the database schema', () => {
     }
   });
 
-  it('can be migrated after a process died while it migrated', async () => {
-    const { db } = world;
-    await db('migrations_lock').update({ is_locked: 1 });
-    await db('migrations').where('name', '003_counts.sql').delete();
-    await db.raw('drop table catalog_counts, catalog_counts_waiting');
-    await db.raw(`do $$ declare f regprocedure; begin
-      for f in select oid::regprocedure from pg_proc where proname ~ '^(titles|catalog)_count(_|s_)' loop
-        execute 'drop function ' || f || ' cascade'; end loop; end $$`);
-    assert.deepEqual(await migrate(db), ['003_counts.sql']);
-  });
-
   it('of an unreleased version or another program is refused by every command, with what to do', async () => {
     await world.db('migrations').where({ name: '001_plans_and_keys.sql' }).update({ name: '001_of_an_older_one.sql' });
     for (const args of [['migrate'], ['serve', '--migrate'], ['serve'], ['keys', 'list']]) {
@@ -51,10 +66,22 @@ describe('the database schema', () => {
       assert.equal(code, 1, args.join(' '));
       assert.match(stderr, REFUSED);
     }
-    await world.db.raw('drop table migrations; create table migrations as select 1 as id, $$2014_users$$ as migration');
-    const { code, stderr } = await runCommand(['migrate'], { DATABASE_URL: world.url });
-    assert.equal(code, 1);
-    assert.match(stderr, REFUSED);
+  });
+
+  it('is not created beside objects of another program, and nothing is left of the attempt', async () => {
+    for (const [sql, message] of Object.entries(FOREIGN)) {
+      const empty = await createEmptyDatabase();
+      try {
+        await withClient(empty.url, (client) => client.query(sql));
+        const before = await objectsOf(empty.url);
+        const { code, stderr } = await runCommand(['migrate'], { DATABASE_URL: empty.url });
+        assert.equal(code, 1, `${sql}: ${stderr}`);
+        assert.match(stderr, message, `${sql}: ${stderr}`);
+        assert.deepEqual(await objectsOf(empty.url), before, sql);
+      } finally {
+        await empty.drop();
+      }
+    }
   });
 
   it('is not created where the encoding of the database cannot hold every title, or counts bytes for characters', async () => {
@@ -86,7 +113,7 @@ describe('the database schema', () => {
         await client.query('create database plain owner plain');
       });
       const url = Object.assign(new URL(server.urlOf('plain')), { username: 'plain', password: 'plain' });
-      const owner = connectTo(url.href, { poolSize: 2 });
+      const owner = connectTo(url.href, { poolSize: 1 });
       assert.ok((await migrate(owner)).length > 0);
       await withClient(server.url, (client) => client.query('create role catalog_server; create role catalog_writer'));
       // As a restore leaves it on a server without the roles.

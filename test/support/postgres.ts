@@ -145,8 +145,7 @@ async function provideMigratedCluster(): Promise<string> {
   const db = openDatabase({
     address: server.urlOf(MIGRATED),
     applicationName: 'test',
-    // Migrating takes one for its lock.
-    poolSize: 2,
+    poolSize: 1,
     acquireTimeoutMs: GIVE_UP_MS,
     statementTimeoutMs: 0,
   });

@@ -18,9 +18,6 @@ import type { PoolOptions } from './pool.js';
 /** Bounds on a connection and a statement at the start, in milliseconds. A busy machine must not make it fail. */
 const START_BOUNDS = { acquireTimeoutMs: 10_000, statementTimeoutMs: 10_000 } as const;
 
-/** One for the lock that makes migrating processes take turns, and one for the migrations. */
-const MIGRATION_CONNECTIONS = 2;
-
 /** Which database, and how to use it. */
 export interface ConnectOptions extends Omit<PoolOptions, 'address' | 'accept'> {
   /** Undefined for the embedded PostgreSQL. */
@@ -140,10 +137,7 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
 
 /** Migrates on connections of its own, without a bound on statements: a migration may be long and waits for writers. */
 function migrateUnbounded(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
-  return onOwnPool(
-    { ...options, ...START_BOUNDS, address, poolSize: MIGRATION_CONNECTIONS, statementTimeoutMs: 0 },
-    migrate,
-  );
+  return onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1, statementTimeoutMs: 0 }, migrate);
 }
 
 /** Looks for missing migrations on a connection of its own, which has the bounds of a start. */

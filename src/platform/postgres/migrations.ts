@@ -3,15 +3,18 @@ import { join } from 'node:path';
 import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { PACKAGE_ROOT } from '../process/package-root.js';
-import { poolOf } from './database.js';
+import { sentMessage, sqlState } from './errors.js';
 
 const MIGRATIONS_DIRECTORY = join(PACKAGE_ROOT, 'db/migrations');
 
-/** Key of the session lock that makes migrating processes take turns: 'migr' in ASCII, and 1. */
+/** Key of the lock that makes migrating processes take turns: 'migr' in ASCII, and 1. */
 const MIGRATION_LOCK = [0x6d696772, 1] as const;
 
 /** Bound on the wait for another process that migrates. */
 const MIGRATION_LOCK_TIMEOUT = '60s';
+
+/** SQLSTATEs of a schema, a relation, a function or another object whose name is taken. */
+const ALREADY_EXISTS = /^42(?:P06|P07|723|710)$/;
 
 /**
  * PostgreSQL lets every role execute a new function. A role that may execute a trigger's function can attach it to a
@@ -46,34 +49,41 @@ async function readSql(file: string): Promise<string> {
 const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigrationSource(), tableName: 'migrations' };
 
 /**
- * Brings the schema up to date, and gives roles their rights. Processes that migrate at the same time take turns. Each
- * migration is one transaction, so a process that dies leaves no half of one.
+ * Brings the schema up to date, and gives roles their rights. Processes that migrate at the same time take turns. All is
+ * one transaction: a failure leaves the database as it was.
  *
  * @returns the names of the applied migrations, in order; empty when the schema was up to date
- * @throws OperatorError when another version made the schema, or the database's encoding cannot hold every title
- * @throws the database's error; nothing of the failed migration is applied
+ * @throws OperatorError when the database belongs to another program or version, or cannot hold every title
+ * @throws the database's error
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
   await requireUtf8(db);
-  const connection = await poolOf(db).connect();
   try {
-    await db.raw(`set lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`).connection(connection);
-    await db.raw('select pg_advisory_lock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
-    try {
-      // Knex marks its own lock in a table, and a process that dies leaves the mark. This process holds the advisory
-      // lock, so such a mark is a remnant.
-      await db.migrate.forceFreeMigrationsLock(MIGRATION_CONFIG);
-      await requireKnownMigrations(db);
-      const [, applied] = (await db.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
-      await db.raw(await readSql('roles.sql'));
-      return applied;
-    } finally {
-      await db.raw('select pg_advisory_unlock(?, ?)', [...MIGRATION_LOCK]).connection(connection);
-      await db.raw('set lock_timeout to default').connection(connection);
-    }
-  } finally {
-    connection.release();
+    // A statement after the wait for the lock sees what others have committed.
+    return await db.transaction(migrateWithin, { isolationLevel: 'read committed' });
+  } catch (error) {
+    if (!ALREADY_EXISTS.test(sqlState(error))) throw error;
+    throw new OperatorError(`The schema public has an object of another program: ${sentMessage(error)}.`, {
+      advice: 'Nothing was changed. Give the service a database of its own.',
+      cause: error,
+    });
   }
+}
+
+async function migrateWithin(transaction: Knex.Transaction): Promise<readonly string[]> {
+  await transaction.raw(`set local lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`);
+  await transaction.raw('select pg_advisory_xact_lock(?, ?)', [...MIGRATION_LOCK]);
+  await transaction.raw('set local lock_timeout to 0');
+  const { files, applied: before } = await readMigrations(transaction);
+  // Without this, Knex would call the directory corrupt.
+  const unknown = before.filter((name) => !files.includes(name));
+  if (unknown.length > 0) {
+    const message = `The database has migrations that this version of the service lacks: ${unknown.join(', ')}.`;
+    throw new OperatorError(message, { advice: 'Run a newer version.' });
+  }
+  const [, applied] = (await transaction.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
+  await transaction.raw(await readSql('roles.sql'));
+  return applied;
 }
 
 async function requireUtf8(db: Knex): Promise<void> {
@@ -86,16 +96,6 @@ async function requireUtf8(db: Knex): Promise<void> {
   throw new OperatorError(`The database has the encoding ${encoding}, which cannot hold every title.`, {
     advice: "Create another one with: create database NAME template template0 encoding 'UTF8'",
   });
-}
-
-/** Without this, Knex would call the directory corrupt. */
-async function requireKnownMigrations(db: Knex): Promise<void> {
-  const { files, applied } = await readMigrations(db);
-  const unknown = applied.filter((name) => !files.includes(name));
-  if (unknown.length > 0) {
-    const message = `The database has migrations that this version of the service lacks: ${unknown.join(', ')}.`;
-    throw new OperatorError(message, { advice: 'Run a newer version.' });
-  }
 }
 
 /** @returns the names of the migrations that the database lacks, without changing anything */
@@ -111,18 +111,13 @@ export async function pendingMigrations(db: Knex): Promise<readonly string[]> {
  */
 export async function readMigrations(db: Knex): Promise<{ files: readonly string[]; applied: readonly string[] }> {
   const files = await new SqlMigrationSource().getMigrations();
+  const { rows } = await db.raw<{ rows: [{ exists: boolean; isOurs: boolean }] }>(`
+    select to_regclass('public.migrations') is not null as "exists", count(*) = 3 as "isOurs" from pg_attribute
+     where attrelid = to_regclass('public.migrations') and attname in ('name', 'batch', 'migration_time')`);
+  const [{ exists, isOurs }] = rows;
   // Knex does not see a table without a right to it; reading that one fails with the reason.
-  const { rows } = await db.raw<{ rows: [{ exists: boolean }] }>(
-    "select to_regclass('public.migrations') is not null as exists",
-  );
-  // Of another program's table, which may have no such column, the names are empty.
-  const { rows: found } = rows[0].exists
-    ? await db.raw<{ rows: { name: string }[] }>(
-        "select coalesce(to_jsonb(m) ->> 'name', '') as name from public.migrations m",
-      )
-    : { rows: [] };
-  const applied = found.map(({ name }) => name);
-  if (applied.length > 0 && !applied.includes(files[0] ?? '')) {
+  const applied = exists && isOurs ? await db('public.migrations').pluck<string[]>('name') : [];
+  if ((exists && !isOurs) || (applied.length > 0 && !applied.includes(files[0] ?? ''))) {
     throw new OperatorError('Another program or an unreleased version of this one made this database.', {
       advice:
         'Start with an empty database or DATA_DIR. From an unreleased version, move the catalogue there with its ' +
