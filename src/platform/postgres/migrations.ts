@@ -49,8 +49,8 @@ async function readSql(file: string): Promise<string> {
 const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigrationSource(), tableName: 'migrations' };
 
 /**
- * Brings the schema up to date, and gives roles their rights. Processes that migrate at the same time take turns. All is
- * one transaction: a failure leaves the database as it was.
+ * Brings the schema up to date, gives roles their rights, and moves sequences past the rows. Processes that migrate at
+ * the same time take turns. All is one transaction: a failure leaves the database as it was.
  *
  * @returns the names of the applied migrations, in order; empty when the schema was up to date
  * @throws OperatorError when the database belongs to another program or version, or cannot hold every title
@@ -81,6 +81,7 @@ async function migrateWithin(transaction: Knex.Transaction): Promise<readonly st
     const message = `The database has migrations that this version of the service lacks: ${unknown.join(', ')}.`;
     throw new OperatorError(message, { advice: 'Run a newer version.' });
   }
+  if (before.length > 0) await transaction.raw(await readSql('sequences.sql'));
   const [, applied] = (await transaction.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
   await transaction.raw(await readSql('roles.sql'));
   return applied;
