@@ -52,7 +52,7 @@ create table api_keys (
   constraint api_keys_successor_id_fkey FOREIGN KEY (successor_id) REFERENCES api_keys(id),
   constraint api_keys_successor_other CHECK ((successor_id <> id)),
   constraint api_keys_successor_unique UNIQUE (successor_id)
-);
+) with (fillfactor=80);
 
 create table caller_change_readers (
   singleton boolean default true not null,
@@ -64,8 +64,15 @@ create table caller_change_readers (
 create unlogged table caller_changes (
   txid xid8 default pg_current_xact_id() not null,
   developer_id integer default 0 not null,
-  found_at timestamp with time zone,
   constraint caller_changes_pkey PRIMARY KEY (txid, developer_id)
+) with (vacuum_truncate=off);
+
+create unlogged table caller_changes_horizon (
+  singleton boolean default true not null,
+  txid xid8 not null,
+  set_at timestamp with time zone not null,
+  constraint caller_changes_horizon_pkey PRIMARY KEY (singleton),
+  constraint caller_changes_horizon_singleton CHECK (singleton)
 );
 
 create table catalog_counts (
@@ -115,7 +122,7 @@ create table developers (
   constraint developers_pkey PRIMARY KEY (id),
   constraint developers_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
   constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200)))
-);
+) with (fillfactor=90);
 
 create table events (
   id bigint generated always as identity not null,
@@ -238,7 +245,7 @@ create table sessions (
   constraint sessions_hash_unique UNIQUE (hash),
   constraint sessions_pkey PRIMARY KEY (id),
   constraint sessions_user_agent_length CHECK ((char_length(user_agent) <= 300))
-);
+) with (fillfactor=80);
 
 create table sign_in_links (
   hash bytea not null,
@@ -293,8 +300,6 @@ CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 
-CREATE INDEX caller_changes_found_at ON public.caller_changes USING btree (found_at);
-
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
 
 CREATE INDEX events_key_prefix ON public.events USING btree (key_prefix, at, id) WHERE (key_prefix IS NOT NULL);
@@ -321,8 +326,6 @@ CREATE INDEX passkeys_developer_id ON public.passkeys USING btree (developer_id)
 
 CREATE INDEX sessions_developer_id ON public.sessions USING btree (developer_id);
 
-CREATE INDEX sessions_last_seen_at ON public.sessions USING btree (last_seen_at);
-
 CREATE INDEX sign_in_links_developer_id ON public.sign_in_links USING btree (developer_id);
 
 CREATE INDEX sign_in_links_expires_at ON public.sign_in_links USING btree (expires_at);
@@ -339,39 +342,24 @@ CREATE OR REPLACE FUNCTION public.announce_callers_changed()
 AS $function$
 declare
   developer integer := 0;
+  -- How many rows the transaction has written. Anybody may set it, which at worst announces a change of everything.
+  written integer := coalesce(substring(current_setting('catalog.announced', true) from '^\d{1,6}$')::integer, 0);
 begin
   -- Servers apply a revocation once it is committed, so no crash may undo the commit. Any role may turn this off.
   if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
-  if tg_level = 'ROW' and tg_table_name = 'api_keys' then
-    developer := old.developer_id;
-  elsif tg_level = 'ROW' and tg_table_name = 'developers' then
-    developer := old.id;
-  end if;
-  insert into public.caller_changes (developer_id) values (developer) on conflict do nothing;
-  if not found then
-    return null;
-  end if;
-  -- Removes what every server has read, or has lost its connection since: servers look every second. A row is as old
-  -- as its transaction, which may have been open for long, so its time counts from when it was found committed. A
-  -- transaction of a stricter isolation level would fail if another one had removed or read a row. Some at a time, and
-  -- once in a transaction, so that a change does not wait for what others have left.
-  if current_setting('transaction_isolation') = 'read committed' then
-    if not exists (
-      select from public.caller_changes where txid = pg_current_xact_id() and developer_id <> developer
-    ) then
-      delete from public.caller_changes where ctid = any (array(
-        select ctid from public.caller_changes
-         where found_at < clock_timestamp() - interval '5 minutes' limit 1000 for update skip locked));
-      update public.caller_changes set found_at = clock_timestamp() where ctid = any (array(
-        select ctid from public.caller_changes
-         where found_at is null and txid <> pg_current_xact_id() limit 1000 for update skip locked));
+  -- After so many developers, the transaction has changed everything: servers need not read a row for each.
+  if tg_level = 'ROW' and written < 1000 then
+    if tg_table_name = 'api_keys' then
+      developer := old.developer_id;
+    elsif tg_table_name = 'developers' then
+      developer := old.id;
     end if;
   end if;
-  -- PostgreSQL sends equal notifications of a transaction once.
-  if pg_notification_queue_usage() < 0.5 then
-    perform pg_notify('catalog_callers', '');
+  insert into public.caller_changes (developer_id) values (developer) on conflict do nothing;
+  if found then
+    perform set_config('catalog.announced', (written + 1)::text, true);
   end if;
   return null;
 end
@@ -386,6 +374,30 @@ begin
   raise exception 'key % is revoked, and a revoked key stays revoked', old.prefix
     using errcode = 'integrity_constraint_violation',
           hint = 'Create a new key for the developer instead.';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.caller_changes_remove_old()
+ RETURNS integer
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  removed integer;
+  oldest_running xid8 := pg_snapshot_xmin(pg_current_snapshot());
+begin
+  delete from public.caller_changes where ctid = any (array(
+    select c.ctid from public.caller_changes c join public.caller_changes_horizon h on c.txid < h.txid
+     where h.txid <= oldest_running and h.set_at < clock_timestamp() - interval '5 minutes'
+     limit 1000 for update of c skip locked));
+  get diagnostics removed = row_count;
+  if removed < 1000 then
+    insert into public.caller_changes_horizon as h (txid, set_at) values (oldest_running, clock_timestamp())
+    on conflict (singleton) do update set txid = excluded.txid, set_at = excluded.set_at
+     where h.set_at < clock_timestamp() - interval '5 minutes' or h.txid > oldest_running;
+  end if;
+  return removed;
 end
 $function$;
 
@@ -641,6 +653,7 @@ CREATE OR REPLACE FUNCTION public.events_record(event_developer_id integer, even
  RETURNS void
  LANGUAGE plpgsql
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET lock_timeout TO '100ms'
 AS $function$
 declare
   actor text := current_setting('catalog.actor', true);
@@ -649,6 +662,9 @@ begin
   values (event_developer_id, event_kind,
           case when actor in ('developer', 'finder', 'system') then actor else 'operator' end,
           event_key_prefix, jsonb_strip_nulls(event_details));
+exception when others then
+  raise warning 'the event "%" of developer % could not be recorded: %', event_kind, event_developer_id, sqlerrm
+    using errcode = '01CAT';
 end
 $function$;
 
@@ -815,7 +831,7 @@ CREATE TRIGGER count_inserted AFTER INSERT ON public.collections REFERENCING NEW
 
 CREATE TRIGGER count_truncated AFTER TRUNCATE ON public.collections FOR EACH STATEMENT EXECUTE FUNCTION catalog_count_truncated();
 
-CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION announce_callers_changed();
+CREATE TRIGGER announce_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN (((((old.id IS DISTINCT FROM new.id) OR (old.project_name IS DISTINCT FROM new.project_name)) OR (old.attribution_required IS DISTINCT FROM new.attribution_required)) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION announce_callers_changed();
 
 CREATE TRIGGER record_changed AFTER UPDATE ON public.developers FOR EACH ROW WHEN ((((old.project_name IS DISTINCT FROM new.project_name) OR (old.plan_id IS DISTINCT FROM new.plan_id)) OR (old.suspended_at IS DISTINCT FROM new.suspended_at))) EXECUTE FUNCTION events_of_developer();
 
@@ -866,6 +882,8 @@ alter table plans enable always trigger announce_changed;
 alter table titles enable always trigger refuse_removal;
 
 alter table titles enable always trigger refuse_removal_of_row;
+
+grant execute on function caller_changes_remove_old() to catalog_server;
 
 grant execute on function catalog_lock_writers() to pg_write_all_data;
 

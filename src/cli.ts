@@ -55,7 +55,7 @@ const command =
     ? `${process.env.npm_command === 'exec' ? 'npx --no -- ' : ''}${name}`
     : `node ${fromHere.startsWith('..') ? script : fromHere}`;
 
-const base = { packageRoot: PACKAGE_ROOT, config: () => readConfig(process.env) };
+const base = { packageRoot: PACKAGE_ROOT, config: () => readConfig(process.env), stderr: process.stderr };
 
 const context: CommandContext = {
   ...base,
@@ -63,7 +63,6 @@ const context: CommandContext = {
   nodeVersion: process.versions.node,
   stdin: process.stdin,
   stdout: process.stdout,
-  stderr: process.stderr,
   signal: stopping.signal,
   drains: () => drains,
   atExit: (act) => {

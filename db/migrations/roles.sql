@@ -5,7 +5,8 @@
 -- but creating one does: with the right, a role could attach the function to a table of its own.
 --
 -- A dump's revocation from public fails with its grant to a role that the restoring server lacks, so it is repeated.
-revoke execute on function public.catalog_quiet_clock(), public.events_remove_old() from public;
+revoke execute on function public.catalog_quiet_clock(), public.events_remove_old(), public.caller_changes_remove_old()
+  from public;
 grant execute on function public.catalog_quiet_clock() to pg_read_all_data;
 grant execute on function public.catalog_lock_writers() to pg_write_all_data;
 
@@ -46,7 +47,8 @@ begin
   grant select, insert, update, delete on public.sessions, public.identities, public.sign_ups, public.spent_sign_ins,
     public.passkeys, public.passkey_challenges, public.api_key_usage,
     public.api_key_outcomes, public.failed_requests, public.notices to catalog_server;
-  grant execute on function public.catalog_quiet_clock(), public.events_remove_old() to catalog_server;
+  grant execute on function public.catalog_quiet_clock(), public.events_remove_old(), public.caller_changes_remove_old()
+    to catalog_server;
 
   -- Writers of the catalogue can write rows, and falsify neither counts nor stamps.
   grant select, insert, update on public.titles, public.people, public.collections to catalog_writer;

@@ -14,14 +14,14 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const REDIS_TIMEOUT_MS = 2_000;
 
 /** The part of the context that opens a command's database and Redis. */
-type CommandBase = Pick<CommandContext, 'config' | 'packageRoot'>;
+type CommandBase = Pick<CommandContext, 'config' | 'packageRoot' | 'stderr'>;
 
 /**
  * @param exitOnSignal - called before work that a signal may interrupt: one bounded transaction
  * @returns {@link CommandContext.withDatabase}
  */
 export function openDatabaseFor(
-  { config, packageRoot }: CommandBase,
+  { config, packageRoot, stderr }: CommandBase,
   exitOnSignal: () => void,
 ): CommandContext['withDatabase'] {
   return async (use, { bulk = false, mayBeReadOnly = false, migrate = false } = {}) => {
@@ -39,6 +39,7 @@ export function openDatabaseFor(
       statementTimeoutMs: bulk ? 0 : STATEMENT_TIMEOUT_MS,
       mayBeReadOnly,
       migrate,
+      onWarning: (warning) => stderr.write(`catalog: ${warning}\n`),
     });
     try {
       return await use(database.db, database);

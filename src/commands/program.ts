@@ -114,11 +114,14 @@ function asStarted(text: string, command: string): string {
 async function textOf(error: unknown): Promise<string> {
   if (error instanceof OperatorError) return withAdvice(error);
   if (error instanceof ConfigError) return error.message;
-  const { INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sentMessage, sqlState } =
+  const { DISK_FULL, INSUFFICIENT_PRIVILEGE, isDatabaseUnavailable, sentMessage, sqlState } =
     await import('../platform/postgres/errors.js');
   const state = sqlState(error);
   if (state === INSUFFICIENT_PRIVILEGE) {
     return `The role in DATABASE_URL may not do this: ${sentMessage(error)}. Run the command as the owner of the tables.`;
+  }
+  if (state === DISK_FULL) {
+    return `The disk of PostgreSQL is full: ${sentMessage(error)}. Nothing was changed. Free space on it, then run the command again.`;
   }
   if (state !== '') return `The database rejected this: ${sentMessage(error)} (SQLSTATE ${state})`;
   if (isDatabaseUnavailable(error)) {

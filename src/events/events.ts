@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { inBatches } from '../platform/postgres/rows.js';
+import { removeByFunction } from '../platform/postgres/rows.js';
 
 /**
  * How long events are kept, in days. A key made for a year still has its creation event when it expires.
@@ -149,8 +149,5 @@ export async function listEvents(
  * @throws the database's error
  */
 export function removeOldEvents(db: Knex): Promise<number> {
-  return inBatches(async () => {
-    const { rows } = await db.raw<{ rows: { removed: number }[] }>('select events_remove_old() as removed');
-    return rows[0]?.removed ?? 0;
-  });
+  return removeByFunction(db, 'events_remove_old');
 }

@@ -158,7 +158,12 @@ function addCopies(metrics: Metrics, copies: PublishedFolder, db: Knex): void {
   });
 }
 
-function addDatabases(metrics: Metrics, { pools, fence }: Databases): void {
+function addDatabases(metrics: Metrics, { pools, fence, eventsLost }: Databases): void {
+  metrics.readCounter({
+    name: 'catalog_events_lost_total',
+    help: 'Changes of keys and developers whose events could not be recorded.',
+    read: eventsLost,
+  });
   metrics.readGauge({
     name: 'catalog_database_timeline',
     help: 'The timeline of the database. It grows when a standby is promoted.',

@@ -6,9 +6,7 @@ import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { LastUsed } from '../../src/keys/last-used.js';
-import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
-import { setPlan } from '../../src/limits/plans.js';
 import { AnnouncementReader } from '../../src/platform/postgres/announcements.js';
 import { openConnection, type Connection } from '../../src/platform/postgres/connection.js';
 import { STEADY_CLOCK } from '../../src/platform/time/steady-clock.js';
@@ -261,42 +259,6 @@ describe('admission from a cache', () => {
     for (let i = 0; i < 2; i += 1) assert.equal((await ask(url, key)).status, 200);
     await revokeKey(world.db, prefix);
     await eventually('the revocation is seen', async () => (await ask(url, key)).status === 401);
-  });
-
-  it('an announcement stays until five minutes after another change has found it committed', async () => {
-    const rows = (): Promise<{ developer_id: number; is_found: boolean }[]> =>
-      world
-        .db('caller_changes')
-        .select('developer_id', world.db.raw('found_at is not null as is_found'))
-        .orderBy(['txid', 'developer_id']);
-    await world.db('caller_changes').delete();
-    const [first, second, third] = [await world.newKey(), await world.newKey(), await world.newKey()];
-    await world.db.transaction(async (late) => {
-      await revokeKey(late, first.prefix);
-      await revokeKey(world.db, second.prefix);
-      await late.raw('update api_keys set revoked_at = now() where prefix = ?', [third.prefix]);
-    });
-    const found = (isFound: boolean, ...keys: readonly CreatedKey[]) =>
-      keys.map(({ developerId }) => ({ developer_id: developerId, is_found: isFound }));
-    assert.deepEqual(await rows(), found(false, first, third, second));
-    await setPlan(world.db, 'free', { name: 'Free of charge' });
-    const everyone = { developer_id: 0, is_found: false };
-    assert.deepEqual(await rows(), [...found(true, first, third, second), everyone]);
-    // Two of them long ago.
-    const past = world.db('caller_changes').whereIn('developer_id', [first.developerId, second.developerId]);
-    await past.update({ found_at: world.db.raw("now() - interval '301 seconds'") });
-    const [last] = [await world.newKey()];
-    await revokeKey(world.db, last.prefix);
-    assert.deepEqual(await rows(), [...found(true, third), { ...everyone, is_found: true }, ...found(false, last)]);
-  });
-
-  it('a change clears up after at most a thousand others', async () => {
-    const { prefix } = await world.newKey();
-    await world.db('caller_changes').delete();
-    await world.db.raw('insert into caller_changes (developer_id) select -i from generate_series(1, 1500) i');
-    await revokeKey(world.db, prefix);
-    const [found] = await world.db('caller_changes').whereNotNull('found_at').count({ rows: '*' });
-    assert.equal(Number(found?.rows), 1_000);
   });
 
   it('everything counts as changed after a thousand changes, and a minute without a look by the clock of the database', async () => {

@@ -67,7 +67,7 @@ export async function connectDatabase(connectOptions: ConnectOptions): Promise<C
   if (databaseUrl !== undefined) await requireUsable(options, databaseUrl);
   const address = embedded?.address ?? databaseUrl ?? '';
   const openPool: ConnectedDatabase['openPool'] = (poolOptions) => {
-    const pool = openDatabase({ ...poolOptions, address, accept: options.accept });
+    const pool = openDatabase({ onWarning: options.onWarning, ...poolOptions, address, accept: options.accept });
     fence.onRaised(() => poolOf(pool).renew());
     return pool;
   };

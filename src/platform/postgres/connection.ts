@@ -3,7 +3,7 @@ import pg from 'pg';
 import { OperatorError } from '../../errors.js';
 import { withTimeout } from '../async/with-timeout.js';
 import { getTypeParser } from './column-types.js';
-import { DatabaseTimeout, keepMessage, sqlState, toConnectionError } from './errors.js';
+import { DatabaseTimeout, keepMessage, OWN_WARNING, sqlState, toConnectionError } from './errors.js';
 import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
@@ -37,6 +37,8 @@ export interface ConnectionOptions {
   readonly statementTimeoutMs: number;
   /** Throws where a server is not the one that is wanted. By default it has to take writes. */
   readonly accept?: (state: ServerState) => void;
+  /** Called with each warning of our own functions in the database. */
+  readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /** The options in the driver's form, with those of {@link Connection}. */
@@ -45,6 +47,7 @@ export interface ConnectionConfig extends pg.ClientConfig {
   readonly statementTimeoutMs: number;
   readonly answerTimeoutMs: number;
   readonly accept: (state: ServerState) => void;
+  readonly onWarning: (message: string) => void;
 }
 
 /** @returns the configuration of a {@link Connection} */
@@ -61,6 +64,7 @@ export function connectionConfig(options: ConnectionOptions): ConnectionConfig {
     statementTimeoutMs,
     answerTimeoutMs: statementTimeoutMs > 0 ? statementTimeoutMs + ANSWER_MARGIN_MS : 0,
     accept: options.accept ?? requireWritable,
+    onWarning: options.onWarning ?? (() => undefined),
   };
 }
 
@@ -86,6 +90,9 @@ export class Connection extends pg.Client {
     // The loss of a connection fails its query. Without a listener, it would also end the process.
     this.on('error', () => (this.#isLost = true));
     this.on('end', () => (this.#isLost = true));
+    this.on('notice', ({ code, message = '' }) => {
+      if (code === OWN_WARNING) config.onWarning(message);
+    });
   }
 
   /**

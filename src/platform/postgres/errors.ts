@@ -29,6 +29,12 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 /** SQLSTATE of a missing privilege. */
 export const INSUFFICIENT_PRIVILEGE = '42501';
 
+/** SQLSTATE of a statement that needs more space than the disk has. */
+export const DISK_FULL = '53100';
+
+/** SQLSTATE of the warnings that our own functions raise: db/migrations. */
+export const OWN_WARNING = '01CAT';
+
 /** The messages that PostgreSQL sent, by their errors: Knex writes the statement before the message of an error. */
 const SENT_MESSAGES = new WeakMap<object, string>();
 

@@ -33,6 +33,20 @@ export function removeRows(db: Knex, table: string, condition: string): Promise<
 }
 
 /**
+ * Removes rows by a function of the database, which removes up to {@link BATCH} and returns how many.
+ *
+ * @param name - of the function, our own text
+ * @returns how many rows were removed; there may be more
+ * @throws the database's error
+ */
+export function removeByFunction(db: Knex, name: string): Promise<number> {
+  return inBatches(async () => {
+    const { rows } = await db.raw<{ rows: [{ removed: number }] }>(`select ${name}() as removed`);
+    return rows[0].removed;
+  });
+}
+
+/**
  * Removes or merges rows until none is left, or until enough is done for one run.
  *
  * @param actOnBatch - removes or merges up to {@link BATCH} rows, and returns how many

@@ -21,12 +21,16 @@ export interface Databases extends ConnectedDatabase {
   readonly pools: Readonly<Record<string, Knex>>;
   /** Checks the primary and reports the result to health. */
   readonly check: () => Promise<void>;
+  /** How many events of changes by this server could not be recorded. */
+  readonly eventsLost: () => number;
 }
 
 /** Opens the databases, and begins to check the primary. */
 export async function openDatabases(options: ServiceOptions, health: Health, opened: CloseStack): Promise<Databases> {
   const { config, log, packageRoot, migrate, onDatabaseLost, overrides } = options;
   const { databaseMs, replicaMs } = timeBounds(config);
+  let lost = 0;
+  const eventsLost = (): number => lost;
   const primary = await connectDatabase({
     databaseUrl: config.databaseUrl,
     dataDir: config.dataDir,
@@ -37,6 +41,10 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
     statementTimeoutMs: databaseMs,
     migrate,
     onLost: onDatabaseLost,
+    onWarning: (warning) => {
+      lost += 1;
+      log.warn(warning);
+    },
   });
   opened.add(primary, (it) => it.close());
   overrides?.prepare?.(primary);
@@ -44,7 +52,8 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
   fence.onRaised(() => log.warn({ timeline: fence.newest?.number }, PROMOTED));
   const check = databaseCheck(db, health, databaseMs);
   opened.add(recurring(check, CHECK_INTERVAL_MS), (it) => it.stop());
-  if (config.databaseReadUrl === undefined) return { ...primary, read: readFrom(db), pools: { primary: db }, check };
+  const common = { ...primary, check, eventsLost };
+  if (config.databaseReadUrl === undefined) return { ...common, read: readFrom(db), pools: { primary: db } };
   const replica = openDatabase({
     address: config.databaseReadUrl,
     applicationName: 'catalog serve (replica)',
@@ -56,7 +65,7 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
   opened.add(replica, (it) => it.destroy());
   fence.onRaised(() => poolOf(replica).renew());
   const read = readFromReplica(db, replica, (state, error) => health.note('replica', state, error));
-  return { ...primary, read, pools: { primary: db, replica }, check };
+  return { ...common, read, pools: { primary: db, replica } };
 }
 
 /**

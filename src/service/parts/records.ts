@@ -5,6 +5,7 @@ import { removeOldEvents } from '../../events/events.js';
 import { removeOldNotices } from '../../notices/outbox.js';
 import { LastUsed } from '../../keys/last-used.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
+import { removeByFunction } from '../../platform/postgres/rows.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import type { SteadyClock } from '../../platform/time/steady-clock.js';
 import { recurring } from '../../platform/async/recurring.js';
@@ -64,6 +65,9 @@ async function removeOldRows(db: Knex, log: Logger): Promise<void> {
   await attempt(log, 'could not remove old failed requests; trying again later', () => removeOldFailures(db));
   await attempt(log, 'could not merge the hours of old usage; trying again later', () => mergeOldHours(db));
   await attempt(log, 'could not remove old events; trying again later', () => removeOldEvents(db));
+  await attempt(log, 'could not remove old announcements; trying again later', () =>
+    removeByFunction(db, 'caller_changes_remove_old'),
+  );
   await attempt(log, 'could not remove old notices; trying again later', () => removeOldNotices(db));
 }
 

@@ -72,12 +72,11 @@ export function startCommand(
     const [stdout, stderr] = [stream('stdout'), stream('stderr')];
     const lastActs: (() => void)[] = [];
     const code = await program.runCommand(args, {
-      ...(await commandContext(environment)),
+      ...(await commandContext(environment, Object.assign(stderr, { isTTY }))),
       ...(command !== undefined && { command }),
       signal: stopping.signal,
       stdin: Object.assign(Readable.from([Buffer.from(input)]), { isTTY }),
       stdout: Object.assign(stdout, columns !== undefined && { columns, isTTY: true }),
-      stderr: Object.assign(stderr, { isTTY }),
       atExit: (act) => lastActs.push(act),
     });
     for (const act of lastActs) act();
@@ -110,9 +109,8 @@ export async function programCommands(): Promise<readonly ProgramCommand[]> {
   const { createProgram } = await loadProgram();
   const { stdout, stderr, stdin } = process;
   const program = await createProgram(undefined, {
-    ...(await commandContext({})),
+    ...(await commandContext({}, stderr)),
     stdout,
-    stderr,
     stdin,
     atExit: () => undefined,
   });
@@ -129,10 +127,11 @@ function loadProgram(): Promise<typeof Program> {
   return import('../../../src/commands/program.js');
 }
 
-/** What a command may use, except for its streams. */
+/** What a command may use, except for its other streams. */
 async function commandContext(
   environment: Readonly<Record<string, string>>,
-): Promise<Omit<CommandContext, 'stdin' | 'stdout' | 'stderr' | 'atExit'>> {
+  stderr: CommandContext['stderr'],
+): Promise<Omit<CommandContext, 'stdin' | 'stdout' | 'atExit'>> {
   const [{ openDatabaseFor, openRedisFor }, { readConfig }] = await Promise.all([
     import('../../../src/commands/connections.js'),
     import('../../../src/config/config.js'),
@@ -140,6 +139,7 @@ async function commandContext(
   const base = {
     packageRoot: fileURLToPath(ROOT).replace(/\/$/, ''),
     config: () => readConfig(environment),
+    stderr,
   };
   return {
     ...base,
