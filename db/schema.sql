@@ -8,6 +8,7 @@ create table api_key_outcomes (
   operation text not null,
   outcome text not null,
   requests bigint not null,
+  constraint api_key_outcomes_hour_finite CHECK (isfinite(hour)),
   constraint api_key_outcomes_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
   constraint api_key_outcomes_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint api_key_outcomes_pkey PRIMARY KEY (key_id, hour, operation, outcome)
@@ -20,6 +21,7 @@ create table api_key_usage (
   refused bigint not null,
   failed bigint not null,
   rejected bigint default 0 not null,
+  constraint api_key_usage_hour_finite CHECK (isfinite(hour)),
   constraint api_key_usage_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
   constraint api_key_usage_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint api_key_usage_pkey PRIMARY KEY (key_id, hour)
@@ -38,6 +40,7 @@ create table api_keys (
   expires_at timestamp with time zone,
   successor_id integer,
   form_hash bytea,
+  constraint api_keys_created_at_finite CHECK (isfinite(created_at)),
   constraint api_keys_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id),
   constraint api_keys_expires_at_finite CHECK (isfinite(expires_at)),
   constraint api_keys_form_hash_length CHECK ((octet_length(form_hash) = 32)),
@@ -45,10 +48,12 @@ create table api_keys (
   constraint api_keys_hash_length CHECK ((octet_length(hash) = 32)),
   constraint api_keys_hash_unique UNIQUE (hash),
   constraint api_keys_label_length CHECK (((char_length(label) >= 1) AND (char_length(label) <= 200))),
+  constraint api_keys_last_used_at_finite CHECK (isfinite(last_used_at)),
   constraint api_keys_pkey PRIMARY KEY (id),
   constraint api_keys_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
   constraint api_keys_prefix_format CHECK ((prefix ~ '^svc_[0-9A-Za-z]{8}$'::text)),
   constraint api_keys_prefix_unique UNIQUE (prefix),
+  constraint api_keys_revoked_at_finite CHECK (isfinite(revoked_at)),
   constraint api_keys_successor_id_fkey FOREIGN KEY (successor_id) REFERENCES api_keys(id),
   constraint api_keys_successor_other CHECK ((successor_id <> id)),
   constraint api_keys_successor_unique UNIQUE (successor_id)
@@ -58,6 +63,7 @@ create table caller_change_readers (
   singleton boolean default true not null,
   read_until timestamp with time zone not null,
   constraint caller_change_readers_pkey PRIMARY KEY (singleton),
+  constraint caller_change_readers_read_until_finite CHECK (isfinite(read_until)),
   constraint caller_change_readers_singleton CHECK (singleton)
 );
 
@@ -72,6 +78,7 @@ create unlogged table caller_changes_horizon (
   txid xid8 not null,
   set_at timestamp with time zone not null,
   constraint caller_changes_horizon_pkey PRIMARY KEY (singleton),
+  constraint caller_changes_horizon_set_at_finite CHECK (isfinite(set_at)),
   constraint caller_changes_horizon_singleton CHECK (singleton)
 );
 
@@ -99,6 +106,7 @@ create table catalog_feed (
   singleton boolean default true not null,
   feed_start timestamp with time zone default '1970-01-01 00:00:00+00'::timestamp with time zone not null,
   identity uuid default gen_random_uuid() not null,
+  constraint catalog_feed_feed_start_finite CHECK (isfinite(feed_start)),
   constraint catalog_feed_pkey PRIMARY KEY (singleton),
   constraint catalog_feed_singleton CHECK (singleton),
   constraint catalog_feed_start_whole CHECK ((feed_start = date_trunc('second'::text, feed_start)))
@@ -119,9 +127,11 @@ create table developers (
   suspended_at timestamp with time zone,
   created_at timestamp with time zone default now() not null,
   plan_id text collate "C" default 'free'::text not null,
+  constraint developers_created_at_finite CHECK (isfinite(created_at)),
   constraint developers_pkey PRIMARY KEY (id),
   constraint developers_plan_id_fkey FOREIGN KEY (plan_id) REFERENCES plans(id),
-  constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200)))
+  constraint developers_project_name_length CHECK (((char_length(project_name) >= 1) AND (char_length(project_name) <= 200))),
+  constraint developers_suspended_at_finite CHECK (isfinite(suspended_at))
 ) with (fillfactor=90);
 
 create table events (
@@ -133,6 +143,7 @@ create table events (
   key_prefix text collate "C",
   details jsonb default '{}'::jsonb not null,
   constraint events_actor_known CHECK ((actor = ANY (ARRAY['developer'::text, 'operator'::text, 'finder'::text, 'system'::text]))),
+  constraint events_at_finite CHECK (isfinite(at)),
   constraint events_kind_format CHECK ((kind ~ '^[a-z]+(_[a-z]+)*$'::text)),
   constraint events_pkey PRIMARY KEY (id)
 );
@@ -150,6 +161,7 @@ create table failed_requests (
   code text not null,
   detail text not null,
   duration_ms double precision not null,
+  constraint failed_requests_at_finite CHECK (isfinite(at)),
   constraint failed_requests_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
   constraint failed_requests_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint failed_requests_pkey PRIMARY KEY (id)
@@ -160,6 +172,7 @@ create table identities (
   subject text collate "C" not null,
   developer_id integer not null,
   created_at timestamp with time zone default now() not null,
+  constraint identities_created_at_finite CHECK (isfinite(created_at)),
   constraint identities_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
   constraint identities_issuer_length CHECK (((char_length(issuer) >= 1) AND (char_length(issuer) <= 500))),
   constraint identities_pkey PRIMARY KEY (issuer, subject),
@@ -177,6 +190,11 @@ create table notices (
   next_attempt_at timestamp with time zone default now() not null,
   delivered_at timestamp with time zone,
   given_up_at timestamp with time zone,
+  constraint notices_created_at_finite CHECK (isfinite(created_at)),
+  constraint notices_delivered_at_finite CHECK (isfinite(delivered_at)),
+  constraint notices_given_up_at_finite CHECK (isfinite(given_up_at)),
+  constraint notices_next_attempt_at_finite CHECK (isfinite(next_attempt_at)),
+  constraint notices_occurred_at_finite CHECK (isfinite(occurred_at)),
   constraint notices_pkey PRIMARY KEY (id),
   constraint notices_type_format CHECK ((type ~ '^[a-z]+[.][a-z_]+$'::text))
 );
@@ -185,6 +203,7 @@ create table passkey_challenges (
   hash bytea not null,
   session_id integer,
   expires_at timestamp with time zone not null,
+  constraint passkey_challenges_expires_at_finite CHECK (isfinite(expires_at)),
   constraint passkey_challenges_hash_length CHECK ((octet_length(hash) = 32)),
   constraint passkey_challenges_pkey PRIMARY KEY (hash),
   constraint passkey_challenges_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE
@@ -201,9 +220,11 @@ create table passkeys (
   name text not null,
   created_at timestamp with time zone default now() not null,
   last_used_at timestamp with time zone,
+  constraint passkeys_created_at_finite CHECK (isfinite(created_at)),
   constraint passkeys_credential_id_length CHECK (((octet_length(credential_id) >= 1) AND (octet_length(credential_id) <= 1023))),
   constraint passkeys_credential_id_unique UNIQUE (credential_id),
   constraint passkeys_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint passkeys_last_used_at_finite CHECK (isfinite(last_used_at)),
   constraint passkeys_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
   constraint passkeys_pkey PRIMARY KEY (id),
   constraint passkeys_public_key_length CHECK (((octet_length(public_key) >= 1) AND (octet_length(public_key) <= 4096))),
@@ -226,6 +247,7 @@ create table plans (
   requests_per_day integer not null,
   commercial_use boolean not null,
   created_at timestamp with time zone default now() not null,
+  constraint plans_created_at_finite CHECK (isfinite(created_at)),
   constraint plans_id_format CHECK ((id ~ '^[a-z][a-z0-9_-]{0,31}$'::text)),
   constraint plans_name_length CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
   constraint plans_pkey PRIMARY KEY (id),
@@ -243,7 +265,9 @@ create table sessions (
   constraint sessions_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
   constraint sessions_hash_length CHECK ((octet_length(hash) = 32)),
   constraint sessions_hash_unique UNIQUE (hash),
+  constraint sessions_last_seen_at_finite CHECK (isfinite(last_seen_at)),
   constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_signed_in_at_finite CHECK (isfinite(signed_in_at)),
   constraint sessions_user_agent_length CHECK ((char_length(user_agent) <= 300))
 ) with (fillfactor=80);
 
@@ -254,6 +278,7 @@ create table sign_in_links (
   kind text default 'developer'::text not null,
   constraint sign_in_links_developer CHECK (((kind = 'developer'::text) = (developer_id IS NOT NULL))),
   constraint sign_in_links_developer_id_fkey FOREIGN KEY (developer_id) REFERENCES developers(id) ON DELETE CASCADE,
+  constraint sign_in_links_expires_at_finite CHECK (isfinite(expires_at)),
   constraint sign_in_links_hash_length CHECK ((octet_length(hash) = 32)),
   constraint sign_in_links_kind CHECK ((kind = ANY (ARRAY['developer'::text, 'operator'::text]))),
   constraint sign_in_links_pkey PRIMARY KEY (hash)
@@ -264,6 +289,7 @@ create table sign_ups (
   issuer text collate "C" not null,
   subject text collate "C" not null,
   expires_at timestamp with time zone not null,
+  constraint sign_ups_expires_at_finite CHECK (isfinite(expires_at)),
   constraint sign_ups_hash_length CHECK ((octet_length(hash) = 32)),
   constraint sign_ups_pkey PRIMARY KEY (hash)
 );
@@ -271,6 +297,7 @@ create table sign_ups (
 create table spent_sign_ins (
   hash bytea not null,
   expires_at timestamp with time zone not null,
+  constraint spent_sign_ins_expires_at_finite CHECK (isfinite(expires_at)),
   constraint spent_sign_ins_hash_length CHECK ((octet_length(hash) = 32)),
   constraint spent_sign_ins_pkey PRIMARY KEY (hash)
 );
@@ -374,6 +401,26 @@ begin
   raise exception 'key % is revoked, and a revoked key stays revoked', old.prefix
     using errcode = 'integrity_constraint_violation',
           hint = 'Create a new key for the developer instead.';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.api_keys_require_plan()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  if not has_column_privilege('public.api_keys', 'plan_id', 'update')
+    and not exists (select from public.developers where id = new.developer_id and plan_id = new.plan_id)
+    and not exists (
+      select from public.api_keys
+       where developer_id = new.developer_id and plan_id = new.plan_id
+         and revoked_at is null and (expires_at is null or expires_at > now()))
+  then
+    raise exception 'developer % has no active key on the plan "%"', new.developer_id, new.plan_id
+      using errcode = 'insufficient_privilege';
+  end if;
+  return new;
 end
 $function$;
 
@@ -818,6 +865,8 @@ CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH R
 CREATE TRIGGER record_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN ((((((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.label IS DISTINCT FROM new.label)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at)) OR (old.successor_id IS DISTINCT FROM new.successor_id))) EXECUTE FUNCTION events_of_key();
 
 CREATE TRIGGER record_created AFTER INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION events_of_key();
+
+CREATE TRIGGER require_plan BEFORE INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION api_keys_require_plan();
 
 CREATE CONSTRAINT TRIGGER settle_counts AFTER INSERT ON public.catalog_counts_waiting DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.is_first) EXECUTE FUNCTION catalog_counts_settle();
 

@@ -31,13 +31,16 @@ begin
   -- A database may have taken it from everybody.
   grant usage on schema public to catalog_server, catalog_writer;
 
-  -- Servers. They cannot give themselves another plan, reinstate a developer, or change events.
+  -- Servers. They cannot give a developer or a key another plan, reinstate a developer, or change events, nor choose the
+  -- time of an event. Earlier versions granted the right to insert all columns.
+  revoke insert on public.api_keys, public.events from catalog_server;
   grant select on public.plans, public.developers, public.api_keys, public.events, public.titles, public.catalog_counts,
     public.catalog_feed, public.caller_changes, public.migrations to catalog_server;
-  grant insert, update (label, last_used_at, expires_at, successor_id, revoked_at) on public.api_keys to catalog_server;
+  grant insert (prefix, hash, developer_id, plan_id, label, expires_at, form_hash),
+    update (label, last_used_at, expires_at, successor_id, revoked_at) on public.api_keys to catalog_server;
   -- For sign-up; the other columns keep their defaults. Updating is also the right to lock a developer's row.
   grant insert (project_name, attribution_required), update (project_name) on public.developers to catalog_server;
-  grant insert on public.events to catalog_server;
+  grant insert (developer_id, kind, actor, details) on public.events to catalog_server;
   grant select, insert, update on public.caller_change_readers to catalog_server;
   -- Only the owner makes links for operators, so that a server's role cannot let anybody in: it may write neither the
   -- kind of a link nor the hash of one that exists. To remove links that nobody has locked, it must be allowed to

@@ -60,6 +60,8 @@ describe('a server whose role is a member of catalog_server', () => {
     await prepareDemo(db, fileURLToPath(ROOT).replace(/\/$/, ''));
     ({ key, prefix } = await world.newKey({ planId: 'free' }));
     for (const [table, [rows]] of Object.entries(OLD_ROWS)) await db.raw(`insert into ${table} ${rows}`);
+    await db('caller_changes').insert({ developer_id: -1 });
+    await db.raw("insert into caller_changes_horizon (txid, set_at) select pg_current_xact_id(), '2020-01-01Z'");
     const url = new URL(world.url);
     url.username = 'catalog_web';
     url.password = 'secret';
@@ -120,6 +122,8 @@ describe('a server whose role is a member of catalog_server', () => {
     }
     await submit(`/settings/keys/${made}/label`, { label: 'b' });
     await submit(`/settings/keys/${made}/expiry`, { lifetime: '90' });
+    // The successor keeps a plan that is not its developer's.
+    await world.db('api_keys').where({ prefix: made }).update({ plan_id: 'pro' });
     const [successor = assert.fail()] = KEY.exec(await submit(`/settings/keys/${made}/roll`, { overlap: '1h' })) ?? [];
     await submit(`/settings/keys/${made}/revoke`);
     await submit('/revoke-leaked-key', { key: successor });
@@ -154,6 +158,7 @@ describe('a server whose role is a member of catalog_server', () => {
         'revoked by developer',
         'rolled by developer',
         'created by developer',
+        'plan_changed by operator',
         'expiry_changed by developer',
         'label_changed by developer',
         'created by developer',
@@ -176,6 +181,9 @@ describe('a server whose role is a member of catalog_server', () => {
         'update developers set suspended_at = now()',
         "insert into developers (project_name, plan_id) values ('P', 'pro')",
         "update api_keys set plan_id = 'pro'",
+        `insert into api_keys (prefix, hash, developer_id, plan_id)
+         select 'svc_00000000', sha256('a'), developer_id, 'pro' from api_keys where prefix = '${prefix}'`,
+        "insert into events (developer_id, kind, actor, at) values (1, 'revoked', 'operator', '2020-01-01Z')",
         'update events set actor = $$system$$',
         'delete from events',
         "insert into sign_in_links (hash, kind, expires_at) values (sha256('a'), 'operator', now())",
@@ -189,6 +197,22 @@ describe('a server whose role is a member of catalog_server', () => {
     }
   });
 
+  it('a server that is a member of catalog_server can write no time that is infinite', async () => {
+    const { rows } = await world.db.raw<{ rows: { column: string; is_bounded: boolean }[] }>(`
+      select format('%s.%s', a.attrelid::regclass, a.attname) as column,
+             exists (select from pg_constraint k where k.conrelid = a.attrelid
+                      and pg_get_constraintdef(k.oid) = format('CHECK (isfinite(%s))', a.attname)) as is_bounded
+        from pg_attribute a join pg_class c on c.oid = a.attrelid
+       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and a.atttypid = 'timestamptz'::regtype
+         and has_column_privilege('catalog_server', c.oid, a.attnum, 'insert, update')`);
+    assert.ok(rows.length > 15);
+    assert.deepEqual(
+      rows.filter(({ is_bounded: isBounded }) => !isBounded),
+      [],
+    );
+    await assert.rejects(world.db.raw("update api_keys set revoked_at = '-infinity'"), { code: '23514' });
+  });
+
   it('a server that is a member of catalog_server saves the last use of keys and removes old rows', async () => {
     const { db } = world;
     await eventually('the use is saved', async () => (await db('api_keys').whereNotNull('last_used_at')).length === 1);
@@ -196,6 +220,8 @@ describe('a server whose role is a member of catalog_server', () => {
       const isOld = db.raw(`${time} < '2021-01-01Z'`);
       await eventually(`old rows of ${table} are gone`, async () => (await db(table).where(isOld)).length === 0);
     }
+    const old = db('caller_changes').where({ developer_id: -1 });
+    await eventually('old announcements are gone', async () => (await old).length === 0);
   });
 
   it('a server that is a member of catalog_server refuses a revoked key and logs no error', async () => {
