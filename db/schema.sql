@@ -92,6 +92,8 @@ create table catalog_counts (
   collections bigint default 0 not null,
   updated_by xid8 default '0'::xid8 not null,
   has_waiting boolean default false not null,
+  newest_stamp timestamp with time zone,
+  constraint catalog_counts_newest_stamp_finite CHECK (isfinite(newest_stamp)),
   constraint catalog_counts_pkey PRIMARY KEY (singleton),
   constraint catalog_counts_singleton CHECK (singleton)
 ) with (fillfactor=10);
@@ -514,6 +516,7 @@ begin
     available_in_library = available_in_library + added[4],
     people = people + added[5],
     collections = collections + added[6],
+    newest_stamp = (select timestamptz 'epoch' + last_value * interval '1 microsecond' from public.titles_last_stamp),
     updated_by = pg_current_xact_id(),
     has_waiting = false;
 end
@@ -534,6 +537,8 @@ begin
   end if;
   if is_first then
     update public.catalog_counts set has_waiting = true;
+  elsif added = '{0,0,0,0,0,0}' then
+    return;
   end if;
   insert into public.catalog_counts_waiting (added, is_first) values (added, is_first);
 end
@@ -780,7 +785,7 @@ begin
       union all
       select -1, media_type, available_in_library from old_rows
     ) signed;
-  if added <> '{0,0,0,0,0,0}' then
+  if exists (select from new_rows) then
     perform public.catalog_counts_note(added);
   end if;
   return null;
@@ -797,6 +802,18 @@ declare
   clock bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 begin
   perform setval('public.titles_last_stamp', (greatest(clock, last_value) + 9) / 10 * 10) from public.titles_last_stamp;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.titles_forget_newest_stamp()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  update public.catalog_counts set newest_stamp = null where newest_stamp is not null;
   return null;
 end
 $function$;
@@ -908,6 +925,8 @@ CREATE TRIGGER count_inserted AFTER INSERT ON public.titles REFERENCING NEW TABL
 
 CREATE TRIGGER count_updated AFTER UPDATE ON public.titles REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION titles_count_updated();
 
+CREATE TRIGGER forget_newest_stamp AFTER INSERT OR UPDATE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_forget_newest_stamp();
+
 CREATE TRIGGER refuse_removal BEFORE DELETE OR TRUNCATE ON public.titles FOR EACH STATEMENT EXECUTE FUNCTION titles_refuse_removal();
 
 CREATE TRIGGER refuse_removal_of_row BEFORE DELETE ON public.titles FOR EACH ROW EXECUTE FUNCTION titles_refuse_removal();
@@ -927,6 +946,8 @@ alter table api_keys enable always trigger api_keys_keep_revoked;
 alter table developers enable always trigger announce_changed;
 
 alter table plans enable always trigger announce_changed;
+
+alter table titles enable replica trigger forget_newest_stamp;
 
 alter table titles enable always trigger refuse_removal;
 

@@ -30,9 +30,10 @@ const DEFINITIONS = [
   `select pg_get_functiondef(p.oid) || ';' from pg_proc p where p.pronamespace = 'public'::regnamespace order by p.proname`,
   `select pg_get_triggerdef(g.oid) || ';' from pg_trigger g join pg_class c on c.oid = g.tgrelid
     where c.relnamespace = 'public'::regnamespace and not g.tgisinternal order by c.relname, g.tgname`,
-  `select format('alter table %s enable always trigger %I;', g.tgrelid::regclass, g.tgname)
+  `select format('alter table %s enable %s trigger %I;', g.tgrelid::regclass,
+            case g.tgenabled when 'A' then 'always' else 'replica' end, g.tgname)
      from pg_trigger g join pg_class c on c.oid = g.tgrelid
-    where c.relnamespace = 'public'::regnamespace and g.tgenabled = 'A' order by c.relname, g.tgname`,
+    where c.relnamespace = 'public'::regnamespace and g.tgenabled in ('A', 'R') order by c.relname, g.tgname`,
   // All that others than the owner may call. By default PostgreSQL lets everybody.
   `select format('grant execute on function %s to %s;', p.oid::regprocedure,
             case a.grantee when 0 then 'public' else a.grantee::regrole::text end)

@@ -45,6 +45,12 @@ export interface FeedClock extends FeedBounds {
 /** A page as one row: a list for each column, that of titles in JSON. Ids, media types and stamps have no comma. */
 type PageRow = Readonly<Record<'ids' | 'media_types' | 'titles' | 'stamps' | 'bundles', string>>;
 
+/**
+ * Ends at what is committed: beyond it, PostgreSQL would look at each row of an active writer (db/migrations). As an array,
+ * because it expects few rows between two bounds whose values it does not know, and would sort them.
+ */
+const IS_COMMITTED = "updated_at <= any (array[coalesce((select newest_stamp from catalog_counts), 'infinity')])";
+
 // The position itself is included. A mirror's position is usually that of an entry, and if the result contains it, no
 // query for the newest stamp is needed. The feed start is a condition, not a column: PostgreSQL evaluates it once, in
 // the snapshot of the page. The page is one row because the driver spends more time on the fields of rows than on the
@@ -54,12 +60,15 @@ const READ_PAGE = new Statement<
   [position: string, feedStart: string | null]
 >(
   'read-page',
-  `select string_agg(svc_id, ',') as ids, string_agg(media_type, ',') as media_types, json_agg(title)::text as titles,
-          string_agg(updated_at::text, ',') as stamps, string_agg(has_bundles::text, ',') as bundles,
+  `select string_agg(svc_id, ',' order by updated_at) as ids,
+          string_agg(media_type, ',' order by updated_at) as media_types,
+          json_agg(title order by updated_at)::text as titles,
+          string_agg(updated_at::text, ',' order by updated_at) as stamps,
+          string_agg(has_bundles::text, ',' order by updated_at) as bundles,
           (select identity::text from catalog_feed) as feed_id
      from (select svc_id, media_type, title, updated_at, has_bundles
              from titles
-            where updated_at >= $1
+            where updated_at >= $1 and ${IS_COMMITTED}
               and exists (select from catalog_feed where feed_start <= $1 and feed_start = coalesce($2, feed_start))
             order by updated_at
             limit ${1 + PAGE_SIZE + 1}) page`,
@@ -70,7 +79,8 @@ interface BoundsRow {
   readonly newest: string | null;
 }
 
-const BOUNDS = 'feed_start, (select updated_at from titles order by updated_at desc limit 1) as newest';
+const BOUNDS = `feed_start,
+  (select updated_at from titles where ${IS_COMMITTED} order by updated_at desc limit 1) as newest`;
 
 const READ_BOUNDS = new Statement<BoundsRow>('feed-bounds', `select ${BOUNDS} from catalog_feed`);
 
@@ -114,7 +124,8 @@ const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micr
 
 const READ_NEWEST = new Statement<FeedEntry, [count: number]>(
   'newest-entries',
-  `select svc_id, media_type, title, updated_at, has_bundles from titles order by updated_at desc limit $1`,
+  `select svc_id, media_type, title, updated_at, has_bundles from titles
+    where ${IS_COMMITTED} order by updated_at desc limit $1`,
 );
 
 /** Reads the entries that changed last, the newest first. */

@@ -8,13 +8,14 @@ import type { Knex } from 'knex';
 export function pastTriggers<T>(db: Knex, table: string, act: (transaction: Knex) => Promise<T>): Promise<T> {
   return db.transaction(async (transaction) => {
     const { rows } = await transaction.raw<{ rows: [{ actions: string }] }>(
-      `select string_agg(format('enable %s trigger %I', case tgenabled when 'A' then 'always' end, tgname), ', ') as actions
+      `select string_agg(format('enable %s trigger %I', case tgenabled when 'A' then 'always' when 'R' then 'replica' end, tgname), ', ') as actions
          from pg_trigger where tgrelid = ?::regclass and not tgisinternal`,
       [table],
     );
     await transaction.raw('alter table ?? disable trigger user', [table]);
     const result = await act(transaction);
     await transaction.raw(`alter table ?? ${rows[0].actions}`, [table]);
+    await transaction('catalog_counts').update({ newest_stamp: null });
     return result;
   });
 }
