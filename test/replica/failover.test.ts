@@ -12,6 +12,7 @@ import { scrape } from '../support/http/exposition.js';
 import { signInOperator } from '../support/http/operator.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import type { Visitor } from '../support/http/visitor.js';
+import { withClient } from '../support/postgres.js';
 import { startReplica, type TestReplica } from '../support/postgres/replica.js';
 import type { Outcome } from '../support/program.js';
 import { runCommand } from '../support/programs/command.js';
@@ -37,6 +38,9 @@ describe('a standby of the primary', () => {
   let servers: TestService[];
   /** Shares it too, and reads the timeline regularly. */
   let regular: TestService;
+  /** Reads a standby that stays behind, and has no Redis. */
+  let reader: TestService;
+  let left: TestReplica;
   let operator: Visitor;
   let kept: string;
   /** Revoked before and after the promotion. */
@@ -55,7 +59,8 @@ describe('a standby of the primary', () => {
     for (let i = 0; i < 5; i += 1) keys.push(await world.newKey());
     forgotten = await world.newKey();
     [kept = '', early = '', revoked = '', other = '', unseen = ''] = keys.map(({ key }) => key);
-    standby = await startReplica(world.postgres);
+    [standby, left] = await Promise.all([startReplica(world.postgres), startReplica(world.postgres)]);
+    world.defer(() => left.kill());
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
     world.defer(() => agent.destroy());
@@ -68,10 +73,11 @@ describe('a standby of the primary', () => {
     const seldom = { ...options, timelineIntervalMs: 2 ** 30 };
     servers = [await world.startService({ ...seldom, settings })];
     for (let i = 0; i < 2; i += 1) servers.push(await world.startService(seldom));
+    reader = await world.startService({ ...options, settings: { DATABASE_READ_URL: left.url, REDIS_URL: '' } });
     operator = await signInOperator(servers[0] ?? assert.fail());
     assert.doesNotMatch((await operator.get('/')).text, /A standby was promoted/);
     for (const key of [kept, early, revoked, other])
-      for (const { url } of [alone, ...servers]) assert.deepEqual(await ask(url, key, MANY), [200]);
+      for (const { url } of [alone, reader, ...servers]) assert.deepEqual(await ask(url, key, MANY), [200]);
     // The standby still has it as active.
     await standby.pauseReplay();
     await revokeKey(world.db, keys[1]?.prefix ?? '');
@@ -188,6 +194,24 @@ describe('a standby of the primary', () => {
     assert.match((await operator.get('/')).text, /A standby was promoted/);
   });
 
+  it('a standby that has stayed with the old primary is no longer read, also on connections made before', async () => {
+    await withClient(standby.url, (client) => client.query("insert into collections values ('new', 'New')"));
+    network.cut();
+    await eventually('the server has the new primary', async () => {
+      await ask(reader.url, kept, MANY);
+      return reader.logged.join().includes('"timeline":2');
+    });
+    const headers = { authorization: `Bearer ${kept}` };
+    const replies = await Promise.all(
+      Array.from({ length: MANY }, () => send(reader.url, '/api/v1/stats', { headers, agent })),
+    );
+    for (const { json } of replies) {
+      assert.equal((json as { data: { svc_collections: number } }).data.svc_collections, 1);
+    }
+    await assertReported(reader, ['database', 'replica'], ['replica']);
+    await reader.stop();
+  });
+
   it('a server without requests detects the promotion, and a timeline that Redis has lost is published again', async () => {
     await eventually('it is detected', () => regular.logged.join().includes('"timeline":2'));
     // As in a Redis that has returned with older data.
@@ -232,8 +256,6 @@ describe('a standby of the primary', () => {
   });
 
   it('a replica that is not a standby of the primary is not read', async () => {
-    const left = await startReplica(world.postgres);
-    world.defer(() => left.kill());
     await world.db('people').insert({ svc_id: 'only-here', name: 'Only here' });
     await left.caughtUp();
     // The old primary, a standby of it, and the primary itself.

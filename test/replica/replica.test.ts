@@ -155,6 +155,13 @@ describe('reading from a replica', () => {
     assert.equal(timesLogged('replica lost'), 2);
   });
 
+  it('commands that only add up read a replica', async () => {
+    for (const args of [['stats'], ['usage'], ['usage', '--by-key', '--developer', '1']]) {
+      const { code, stderr } = await runCommand([...args, '--json'], { DATABASE_URL: replica.url });
+      assert.deepEqual([code, stderr], [0, ''], args.join(' '));
+    }
+  });
+
   it('an export from a replica has a position before every entry that it lacks, even if it lags by days', async () => {
     await emptyCatalogue(world.db);
     const now = systemClock();

@@ -19,8 +19,10 @@ interface ServiceStatus {
 
 /** @returns what `/readyz` reports to operators, for people who call the service */
 export function statusForCallers({ lost, outages }: Health): ServiceStatus {
+  // What else is lost makes no difference then.
+  if (lost.includes('database'))
+    return { tone: 'danger', summary: 'Unavailable', details: [outages.database.forCallers] };
   const details = [...new Set(lost.map((each) => outages[each].forCallers))];
-  if (lost.includes('database')) return { tone: 'danger', summary: 'Unavailable', details };
   if (details.length > 0) return { tone: 'warning', summary: 'Degraded', details };
   return { tone: 'ok', summary: 'All systems operational', details };
 }
