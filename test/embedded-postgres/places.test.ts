@@ -38,6 +38,8 @@ describe('the places of the embedded PostgreSQL', () => {
         const { rows } = await client.query('show listen_addresses');
         await client.end();
         assert.deepEqual(rows, [{ listen_addresses: '' }], 'it listens on no port');
+        const log = await stat(join(packageRoot, '.data/server.log'));
+        assert.equal(log.mode & 0o777, 0o600, 'only its owner reads its log, which has statements that failed');
         const { uid, mode } = await stat(cluster);
         assert.deepEqual([uid === 0, mode & 0o777, (await stat(closed)).mode & 0o777], [false, 0o700, 0o700]);
         if (process.getuid?.() === 0) {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { access, readdir, readFile, writeFile } from 'node:fs/promises';
+import { execFileSync, spawn } from 'node:child_process';
+import { access, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pg from 'pg';
 import { postgresAccount } from '../../src/embedded-postgres/programs.js';
 import { eventually } from '../support/eventually.js';
 import { runProgram, startProgram, startServer } from '../support/program.js';
@@ -60,6 +61,27 @@ describe('the embedded PostgreSQL of several processes', () => {
     server.child.kill('SIGKILL');
     await server.ended;
     await eventually('PostgreSQL ends with the server that started it', isStopped);
+  });
+
+  it('Ctrl-C in the terminal reaches the server alone, which ends its PostgreSQL although clients are connected', async () => {
+    const server = await startServer(environment, [], { detached: true });
+    const { pid = assert.fail() } = server.child;
+    const groups = execFileSync('ps', ['-o', 'pgid=', '-p', serverProcesses(environment.DATA_DIR).join()], {
+      encoding: 'utf8',
+    });
+    assert.ok(!groups.trim().split(/\s+/).includes(String(pid)), 'a terminal signals the group of its program');
+    const socket = await realpath(join(environment.DATA_DIR, 'postgresql'));
+    const client = new pg.Client({ host: socket, port: 5432, user: 'catalog', database: 'catalog' });
+    client.on('error', () => undefined);
+    await client.connect();
+    await client.query('begin; select from titles');
+    process.kill(-pid, 'SIGINT');
+    await eventually('the server ends', () => server.child.exitCode !== null);
+    const { code, stderr } = await server.ended;
+    assert.deepEqual([code, stderr, isStopped()], [0, '', true]);
+    const log = await readFile(join(environment.DATA_DIR, 'server.log'), 'utf8');
+    assert.match(log, /database system is shut down\n$/);
+    await client.end();
   });
 
   it('a server whose PostgreSQL is killed ends with an error, and the next one finds all data', async () => {
