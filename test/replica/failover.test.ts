@@ -59,7 +59,8 @@ describe('a standby of the primary', () => {
     for (let i = 0; i < 5; i += 1) keys.push(await world.newKey());
     forgotten = await world.newKey();
     [kept = '', early = '', revoked = '', other = '', unseen = ''] = keys.map(({ key }) => key);
-    [standby, left] = await Promise.all([startReplica(world.postgres), startReplica(world.postgres)]);
+    standby = await startReplica(world.postgres);
+    left = await startReplica(world.postgres);
     world.defer(() => left.kill());
     network = await TcpProxy.start(world.url);
     world.defer(() => network.stop());
