@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
+import { ANNOUNCEMENTS } from '../../src/admission/change-callers.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { AnnouncementReader } from '../../src/platform/postgres/announcements.js';
+import { openConnection } from '../../src/platform/postgres/connection.js';
+import { STEADY_CLOCK } from '../../src/platform/time/steady-clock.js';
+import { eventually, GIVE_UP_MS } from '../support/eventually.js';
 import { testWorld } from '../support/world.js';
 
 /** A value for each column of a developer, and whether a change to it concerns servers. */
@@ -98,6 +103,34 @@ describe('announcements', () => {
       const id = await world.newDeveloper();
       await world.db.raw(`update developers set ${column} = ${value} where id = ?`, [id]);
       assert.deepEqual((await announced()).includes(id), isAnnounced, column);
+    }
+  });
+
+  it('a server reports each announcement once, and none of a transaction that is yet to come in a restored dump', async () => {
+    const connect = () =>
+      openConnection({
+        address: world.url,
+        applicationName: 'test',
+        acquireTimeoutMs: GIVE_UP_MS,
+        statementTimeoutMs: 0,
+      });
+    const looks: (readonly number[])[] = [];
+    const reader = new AnnouncementReader(connect, ANNOUNCEMENTS, STEADY_CLOCK, {
+      onLook: (changed) => looks.push(changed),
+      onFailure: (error) => assert.fail(String(error)),
+    });
+    const { prefix, developerId } = await world.newKey();
+    await reader.start();
+    try {
+      const first = looks.length;
+      await world.db.raw(
+        'insert into caller_changes (txid, developer_id) select (pg_current_xact_id()::text::bigint + 1000000)::text::xid8, 4711',
+      );
+      await revokeKey(world.db, prefix);
+      await eventually('three more looks', () => looks.length >= first + 3);
+      assert.deepEqual(looks.slice(first).flat(), [developerId]);
+    } finally {
+      await reader.stop();
     }
   });
 
