@@ -54,10 +54,11 @@ describe('the expiry of a key', () => {
     await assertEndsInTime(world.db, prefix, () => status(key));
   });
 
-  it('a cached key costs one query when the clock of the server is set ahead', async () => {
+  it('a cached key costs queries when the clock of the server is set ahead, until the next look at the announcements', async () => {
     const { key } = await newCachedKey(3_600);
     ahead = 2n * HOUR_US;
-    assert.deepEqual([await queriesToServe(key), await queriesToServe(key)], [1, 0]);
+    assert.equal(await queriesToServe(key), 1);
+    await eventually('the key is cached again', async () => (await queriesToServe(key)) === 0);
   });
 
   it('an expiry that is changed in plain SQL is announced, and a key whose expiry is put off is accepted again', async () => {
