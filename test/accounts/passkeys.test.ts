@@ -68,6 +68,7 @@ describe('passkeys of a developer', () => {
 
   it('of two sign-ins at once with the same count of an authenticator, one is refused', async () => {
     const authenticator = new Authenticator(ORIGIN);
+    await add(new Authenticator(ORIGIN));
     await add(authenticator);
     const signed = authenticator.get(requestOptions(party, 'b'), { count: 1 });
     const first = await world.db.transaction();
@@ -76,6 +77,8 @@ describe('passkeys of a developer', () => {
     await untilWaiting('the second sign-in waits', world.db);
     await first.commit();
     await assert.rejects(second, { name: 'PasskeyRefused', reason: 'invalid' });
+    const used = (await listPasskeys(world.db, developerId)).map(({ lastUsedAt }) => lastUsedAt !== null);
+    assert.deepEqual(used, [false, true]);
   });
 
   it('a passkey that an operator removes while it signs in leaves no session behind', async () => {

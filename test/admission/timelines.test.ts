@@ -57,7 +57,7 @@ describe('timelines of the database', () => {
       for (const act of [
         (fence: Fence) => publishTimeline(redis, fence),
         (fence: Fence) => renewVersions(redis, fence, [DEVELOPER]),
-        (fence: Fence) => Promise.resolve(observeTimeline(fence, renewed)),
+        async (fence: Fence) => observeTimeline(fence, renewed),
       ]) {
         const fence = fenceAt(older);
         await act(fence);
