@@ -120,6 +120,9 @@ describe('announcements', () => {
       onFailure: (error) => assert.fail(String(error)),
     });
     const { prefix, developerId } = await world.newKey();
+    // It is older than the announcement, and open during all looks.
+    const open = await world.db.transaction();
+    await open.raw('select pg_current_xact_id()');
     await reader.start();
     try {
       const first = looks.length;
@@ -130,7 +133,7 @@ describe('announcements', () => {
       await eventually('three more looks', () => looks.length >= first + 3);
       assert.deepEqual(looks.slice(first).flat(), [developerId]);
     } finally {
-      await reader.stop();
+      await Promise.all([reader.stop(), open.rollback()]);
     }
   });
 
