@@ -6,7 +6,7 @@ import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import { LEASE_MS } from './caller-cache.js';
 import { publishTimeline, renewVersions } from './versions.js';
 
-/** Where triggers announce each change of a key, a developer or a plan: db/migrations/011_changes_by_developer.sql. */
+/** Where triggers announce each change of a key, a developer or a plan: db/migrations/013_revocations_unhindered.sql. */
 export const ANNOUNCEMENTS = {
   table: 'caller_changes',
   subject: 'developer_id',

@@ -50,7 +50,10 @@ export async function repairCounts(db: Knex): Promise<readonly CountMismatch[]> 
   return db.transaction(async (transaction) => {
     await transaction.raw('select catalog_lock_writers()');
     // Rows past the triggers may have later stamps.
-    await transaction('catalog_counts').insert({ singleton: true }).onConflict('singleton').merge({ newest_stamp: null });
+    await transaction('catalog_counts')
+      .insert({ singleton: true })
+      .onConflict('singleton')
+      .merge({ newest_stamp: null });
     // The recount includes them.
     await transaction('catalog_counts_waiting').delete();
     const { mismatches } = await compare(transaction);

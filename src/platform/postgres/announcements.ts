@@ -7,8 +7,8 @@ import type { Connection } from './connection.js';
 /** Where changes are announced: tables of our own. */
 export interface Announcements {
   /**
-   * In its column `txid` are the transactions that have changed something lately. A row stays for five minutes after
-   * another transaction has found it committed.
+   * In its column `txid` are the transactions that have changed something lately. A row stays for at least five minutes
+   * after its commit.
    */
   readonly table: string;
   /** The column with the id of what was changed; 0 for everything. */
