@@ -67,12 +67,12 @@ describe('keys that were reported as revoked', () => {
 
   /** Again and again, until it is ended. */
   const repeatedly = (act: () => Promise<unknown>) => async (): Promise<() => Promise<unknown>> => {
-    let isEnded = false;
+    const ending = new AbortController();
     const acting = (async () => {
-      while (!isEnded) await act();
+      while (!ending.signal.aborted) await act();
     })();
     return () => {
-      isEnded = true;
+      ending.abort();
       return acting;
     };
   };
@@ -107,13 +107,10 @@ describe('keys that were reported as revoked', () => {
     'Redis stalls for 180 ms each 0.7 s': { disturb: stalled(180, 700), revoke: (key) => report(key, first()) },
     'Redis stalls for 230 ms each 0.8 s': { disturb: stalled(230, 800), revoke: (key) => report(key, first()) },
     'Redis is away for the revoking server': {
-      async disturb() {
-        const stop = await repeatedly(async () => {
-          network.cut();
-          await delay(5);
-        })();
-        return stop;
-      },
+      disturb: repeatedly(async () => {
+        network.cut();
+        await delay(5);
+      }),
       revoke: (key) => report(key, first()),
     },
     'Redis is away': {
