@@ -14,7 +14,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<RegisterCommand>>> = {
   migrate: async () => (await import('./server/migrate.js')).registerMigrate,
   import: async () => (await import('./catalogue/import.js')).registerImport,
   export: async () => (await import('./catalogue/export.js')).registerExport,
-  follow: async () => (await import('./mirrors/follow.js')).registerFollow,
   mirror: async () => (await import('./mirrors/mirror.js')).registerMirror,
   feed: async () => (await import('./catalogue/feed.js')).registerFeed,
   plans: async () => (await import('./keys/plans.js')).registerPlans,

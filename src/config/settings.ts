@@ -126,7 +126,7 @@ export const SETTINGS = {
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'auto writes text to a terminal and JSON elsewhere; json always writes JSON'),
   clientKey: secret('CATALOG_API_KEY', parseClientKey,
-    'API key of "catalog follow" and "catalog mirror"; the server does not use it'),
+    'API key of "catalog mirror"; the server does not use it'),
   mirrorDatabaseUrl: secret('MIRROR_DATABASE_URL', parsePostgresUrl,
     'database that "catalog mirror" writes, unless --into names it; the server does not use it'),
 };

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { lock } from 'proper-lockfile';
 import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from './manifest.js';
 import { OperatorError } from '../errors.js';
-import { lockPath, type PathLock } from '../platform/files/lock-path.js';
 import { syncFolder, writeFileAtomic, writeFileSynced } from '../platform/files/write-file-atomic.js';
 import { printable } from '../platform/text/plain-text.js';
 import { datedManifestName, isDatedManifest, readPublished } from './published.js';
@@ -94,18 +94,29 @@ async function removeMatching(folder: string, matches: (name: string) => boolean
   for (const name of await readdir(folder)) if (matches(name)) await rm(join(folder, name), { force: true });
 }
 
-async function lockFolder(folder: string): Promise<PathLock> {
+/** Locks a folder by proper-lockfile. The lock expires unless it is refreshed. */
+async function lockFolder(folder: string): Promise<{ lost: AbortSignal; release: () => Promise<void> }> {
   const stats = await stat(folder).catch(() => undefined);
   if (!stats?.isDirectory()) {
     throw new OperatorError(`The folder ${folder} does not exist.`, { advice: 'Create it first.' });
   }
-  return lockPath(folder, {
-    lockfilePath: join(folder, LOCK_NAME),
-    stale: STALE_AFTER_MS,
-    messages: {
-      held: `Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}.`,
+  const lost = new AbortController();
+  const takenOver = new OperatorError(`Another run has taken over ${folder}. Nothing was published.`);
+  try {
+    const release = await lock(folder, {
+      lockfilePath: join(folder, LOCK_NAME),
+      stale: STALE_AFTER_MS,
+      realpath: false,
+      onCompromised: () => lost.abort(takenOver),
+    });
+    // Fails when another run has taken the lock. Then there is nothing to release.
+    return { lost: lost.signal, release: () => release().catch(() => undefined) };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code !== 'ELOCKED') throw new OperatorError(`Cannot lock ${folder}: ${message}.`, { cause: error });
+    throw new OperatorError(`Another run is publishing into ${folder} and holds the lock ${LOCK_NAME}.`, {
       advice: `If it was killed, the lock expires after ${STALE_AFTER_MS / 1000} s.`,
-      lost: `Another run has taken over ${folder}. Nothing was published.`,
-    },
-  });
+      cause: error,
+    });
+  }
 }

@@ -105,7 +105,7 @@ describe('the command line', () => {
 
   it('the help fits into 80 columns also where commands are written the way the program was started', async () => {
     const { stdout } = await runCommand(['export', '--help'], {}, '', { command: 'node .build/cli.js' });
-    assert.match(stdout, /node .build\/cli.js\s+follow/);
+    assert.match(stdout, /"node .build\/cli.js\s+import"/);
     assert.deepEqual(stdout.slice(0, stdout.indexOf('Examples:')).match(/^.{81,}$/gm), null);
   });
 

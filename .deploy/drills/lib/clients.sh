@@ -43,24 +43,20 @@ lost_titles() {
   sort "$WORK/confirmed" | comm -23 - "$WORK/present" | wc -l
 }
 
-# start_mirror: a follower that keeps up, as a client would run it.
+# start_mirror: a mirror in a PostgreSQL of its own, as a client would run it.
 start_mirror() {
-  (exec node "$CATALOG_HOME/.build/cli.js" follow --base-url "$BASE_URL" --state "$WORK/mirror.json" \
-    --since "$(($(date +%s) - 3600))" --interval 1 >>"$WORK/mirror.ndjson" 2>>"$WORK/mirror.log") &
-  MIRROR_PID=$!
-  PROCESSES+=("$MIRROR_PID")
+  MIRROR_PORT=$(free_port)
+  prepare_postgres mirror
+  start_postgres mirror "$MIRROR_PORT"
+  psql -p "$MIRROR_PORT" -d postgres -qc 'create database catalog'
+  background mirror node "$CATALOG_HOME/.build/cli.js" mirror --from "$BASE_URL" \
+    --into "postgres://catalog@127.0.0.1:$MIRROR_PORT/catalog" --interval 1
 }
 
 # mirror_differs PORT: how many titles of the mirror and of a database are not the same.
 mirror_differs() {
   sql "$1" "select svc_id || ' ' || title from titles" | sort >"$WORK/catalogue"
-  node -e '
-    const titles = new Map();
-    for (const line of fs.readFileSync(process.argv[1], "utf8").split("\n").filter(Boolean)) {
-      const { svc_id, title } = JSON.parse(line);
-      titles.set(svc_id, title);
-    }
-    for (const [id, title] of titles) console.log(`${id} ${title}`);' "$WORK/mirror.ndjson" | sort >"$WORK/mirrored"
+  sql "$MIRROR_PORT" "select svc_id || ' ' || title from catalog_mirror.titles" | sort >"$WORK/mirrored"
   comm -3 "$WORK/catalogue" "$WORK/mirrored" | wc -l
 }
 

@@ -1,14 +1,15 @@
 # PostgreSQL, the servers, and all of it together.
 
-# prepare_postgres: makes an empty cluster in $WORK/one. Its settings are the defaults, but for what a standby needs.
+# prepare_postgres NAME: makes an empty cluster in $WORK/postgres/NAME. Its settings are the defaults, but for what a
+# standby needs.
 prepare_postgres() {
   chmod 711 "$WORK"
   mkdir -p "$WORK/postgres" && chmod 700 "$WORK/postgres"
   if [ "$(id -u)" -eq 0 ]; then chown postgres "$WORK/postgres"; fi
   printf '%s' "$PGPASSWORD" >"$WORK/password" && chmod 644 "$WORK/password"
-  as_postgres initdb -D "$WORK/postgres/one" -U catalog -A scram-sha-256 --pwfile="$WORK/password" >/dev/null
+  as_postgres initdb -D "$WORK/postgres/$1" -U catalog -A scram-sha-256 --pwfile="$WORK/password" >/dev/null
   rm "$WORK/password"
-  as_postgres tee -a "$WORK/postgres/one/postgresql.conf" >/dev/null <<CONF
+  as_postgres tee -a "$WORK/postgres/$1/postgresql.conf" >/dev/null <<CONF
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 wal_log_hints = on
@@ -59,7 +60,7 @@ start_deployment() {
   SERVER_ONE=$(free_port) SERVER_TWO=$(free_port) BALANCER_PORT=$(free_port)
   BASE_URL=http://127.0.0.1:$WEB_PORT
   export PUBLIC_URL=$BASE_URL
-  prepare_postgres
+  prepare_postgres one
   start_postgres one "$POSTGRES_ONE"
   psql -p "$POSTGRES_ONE" -d postgres -qc 'create database catalog'
   local redis_port

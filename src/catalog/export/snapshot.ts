@@ -104,8 +104,6 @@ export interface ExportResult {
   readonly rows: number;
   /** For titles: the position from which a mirror that begins with this copy follows the feed. */
   readonly position: Micros | undefined;
-  /** For titles: the identity of the feed; undefined if the database has lost it. */
-  readonly feedId: string | undefined;
 }
 
 /**
@@ -122,7 +120,6 @@ export function exportCatalogue(db: Knex, { kind, write, signal }: ExportOptions
   const statement = copyAsNdjson(`select ${columns} from public.${kind} order by ${order}`);
   return withSnapshot(db, signal, async (snapshot) => {
     const position = kind === 'titles' ? await snapshot.position() : undefined;
-    const feedId = kind === 'titles' ? await snapshot.feedId() : undefined;
-    return { rows: await snapshot.copy(statement, write), position, feedId };
+    return { rows: await snapshot.copy(statement, write), position };
   });
 }

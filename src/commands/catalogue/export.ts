@@ -1,3 +1,5 @@
+import { fsync } from 'node:fs';
+import { promisify } from 'node:util';
 import type { Kind } from '../../catalog/columns.js';
 import { exportCatalogue, type ExportResult } from '../../catalog/export/snapshot.js';
 import { publishCopy } from '../../catalog/export/publish.js';
@@ -6,8 +8,6 @@ import type { Manifest } from '../../copies/manifest.js';
 import { toSeconds } from '../../platform/time/micros.js';
 import { OperatorError, UsageError } from '../../errors.js';
 import { parseBaseUrl, showPosition } from '../../client/client.js';
-import { syncFile, writeText } from '../../client/lines.js';
-import { openState, type FollowerState } from '../../client/state.js';
 import { formatCount } from '../../platform/text/count.js';
 import { kindOption } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
@@ -15,7 +15,6 @@ import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 interface ExportFlags extends JsonFlag {
   readonly kind?: Kind;
-  readonly state?: string;
   readonly publish?: string;
   readonly baseUrl?: string;
 }
@@ -25,9 +24,7 @@ available_in_library for titles, in the order of the feed; svc_id and name for p
 The rows are a consistent snapshot of the catalogue; writers are not blocked. Read access to the tables is enough. All
 messages go to standard error. The exit code is 0 only if every row was written.
 
-An export of titles also yields the position from which a mirror continues. --state writes it to a new state file for
-"catalog follow", once the copy is complete; it requires --base-url, the URL of the service that the mirror will follow.
-Distribute copy and state file together.
+An export of titles also reports the position from which to follow the feed. Hand it out with the rows.
 
 --publish writes a copy that mirrors download and verify: titles with the fields of the feed, people and collections, all
 as of one moment, and manifest.json, which lists them. A file never changes; new content gets a new name. The manifest is
@@ -36,7 +33,7 @@ Set COPY_SIGNING_KEY to sign the manifest. Servers with COPIES_DIR serve the fol
 can, too.`;
 
 const EXAMPLES = [
-  'catalog export --kind titles --state mirror.json \\\n    --base-url https://catalog.example.com > titles.ndjson',
+  'catalog export --kind titles > titles.ndjson',
   'catalog export --kind people | gzip > people.ndjson.gz',
   'catalog export --publish /srv/copies \\\n    --base-url https://catalog.example.com',
 ];
@@ -50,34 +47,28 @@ export const registerExport: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'export', EXAMPLES, NOTES)
     .description('Write titles, people or collections to standard output, or publish a complete copy for mirrors.')
     .addOption(kindOption('what to write'))
-    .option('--state <file>', 'new state file from which "catalog follow" continues exactly where the copy ends')
     .option('--publish <folder>', 'publish a copy of titles, people and collections into this folder')
-    .option('--base-url <url>', 'with --state or --publish, the service to follow: the URL before /api/v1')
+    .option('--base-url <url>', 'with --publish, the service that mirrors follow: the URL before /api/v1')
     .action((flags: ExportFlags) => run(flags, context));
 };
 
 async function run(flags: ExportFlags, context: CommandContext): Promise<void> {
-  const { kind, state, publish: folder } = flags;
+  const { kind, publish: folder, baseUrl } = flags;
   if (folder !== undefined) {
-    if (kind === undefined && state === undefined) return publish(folder, flags, context);
-    throw new UsageError('--publish writes all kinds and has a position of its own: leave out --kind and --state.');
+    if (kind === undefined) return publish(folder, flags, context);
+    throw new UsageError('--publish writes all kinds: leave out --kind.');
   }
+  if (baseUrl !== undefined) throw new UsageError('--base-url requires --publish.');
   if (kind !== undefined) return exportRows(kind, flags, context);
   throw new UsageError('Add --kind titles, people or collections, or --publish with the folder to publish into.');
 }
 
-async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContext): Promise<void> {
-  const state = await openNewState(kind, flags);
-  try {
-    const { rows, position, feedId } = await writeRows(kind, context);
-    const since = position === undefined ? undefined : toSeconds(position);
-    if (since !== undefined) await state?.save(since, feedId);
-    const document = { kind, rows, ...(since !== undefined && { followFrom: since }) };
-    const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
-    report(context.stderr, flags.json, document, `${kind}: ${formatCount(rows)} rows written${from}`);
-  } finally {
-    await state?.close();
-  }
+async function exportRows(kind: Kind, { json }: ExportFlags, context: CommandContext): Promise<void> {
+  const { rows, position } = await writeRows(kind, context);
+  const since = position === undefined ? undefined : toSeconds(position);
+  const document = { kind, rows, ...(since !== undefined && { followFrom: since }) };
+  const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
+  report(context.stderr, json, document, `${kind}: ${formatCount(rows)} rows written${from}`);
 }
 
 /**
@@ -85,10 +76,11 @@ async function exportRows(kind: Kind, flags: ExportFlags, context: CommandContex
  *
  * @throws the database's error, or OperatorError when the rows cannot be written or the signal is aborted
  */
-async function writeRows(kind: Kind, { signal, stdout, withDatabase }: CommandContext): Promise<ExportResult> {
+async function writeRows(kind: Kind, context: CommandContext): Promise<ExportResult> {
+  const { signal, stdout, withDatabase } = context;
   let failure: unknown;
   const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    for await (const piece of text) await writeText(stdout, piece, signal).catch(fail);
+    for await (const piece of text) await writePiece(context, piece).catch(fail);
     if (stdout.fd !== undefined) await syncFile(stdout.fd).catch(fail);
   };
   const fail = (error: unknown): never => {
@@ -111,19 +103,27 @@ async function writeRows(kind: Kind, { signal, stdout, withDatabase }: CommandCo
   }
 }
 
-/** Opens the new state file, if one is wanted. A copy takes long, so an obstacle must show before it. */
-async function openNewState(kind: Kind, { state: file, baseUrl }: ExportFlags): Promise<FollowerState | undefined> {
-  if (file === undefined) {
-    if (baseUrl !== undefined) throw new UsageError('--base-url requires --state or --publish.');
-    return undefined;
-  }
-  if (kind !== 'titles') throw new UsageError(`--state requires --kind titles: ${kind} have no feed to follow.`);
-  if (baseUrl === undefined) throw new UsageError('--state requires --base-url, the service to follow.');
-  const state = await openState(file, parseBaseUrl(baseUrl));
-  if (state.since === undefined) return state;
-  await state.close();
-  throw new OperatorError(`${file} already exists. Overwriting it would reset the mirror that uses it.`, {
-    advice: 'Choose another path, or delete it.',
+/** Writes a piece and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
+function writePiece({ stdout, signal }: CommandContext, piece: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    stdout.write(piece, (error) => {
+      signal.removeEventListener('abort', abort);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
+}
+
+/** The errors of pipes, terminals and sockets, which have no disk. */
+const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
+
+/** Flushes the file behind a descriptor to the disk, if it is a file. @throws the system's error */
+async function syncFile(fd: number): Promise<void> {
+  await promisify(fsync)(fd).catch((error: unknown) => {
+    if (!NOTHING_TO_SYNC.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
   });
 }
 
@@ -132,7 +132,7 @@ async function publish(folder: string, { baseUrl: given, json }: ExportFlags, co
   const { publicUrl } = context.config();
   const baseUrl = given ?? publicUrl;
   if (baseUrl === undefined) {
-    throw new UsageError('--publish requires --base-url, the service to follow, unless PUBLIC_URL is set.');
+    throw new UsageError('--publish requires --base-url, the service that mirrors follow, unless PUBLIC_URL is set.');
   }
   const manifest = await publishInto(folder, parseBaseUrl(baseUrl), context);
   const { position, files, signature } = manifest;

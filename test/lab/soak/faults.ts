@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Deployment } from './deployment.js';
 import type { Failure, History } from './history.js';
-import type { FollowerProcess } from './traffic/mirrors.js';
+import type { Follower } from './traffic/mirrors.js';
 
 /** What faults are done to. */
 export interface Stage {
   readonly deployment: Deployment;
-  readonly follower: FollowerProcess;
+  readonly follower: Follower;
 }
 
 /** Something that goes wrong. */

@@ -11,7 +11,7 @@ import type { History } from './history.js';
 import { Sampler } from './samples.js';
 import { Calls, viewPages } from './traffic/calls.js';
 import { Keyring } from './traffic/keys.js';
-import { startFollower } from './traffic/mirrors.js';
+import { Follower } from './traffic/mirrors.js';
 import { writeTitles } from './traffic/writers.js';
 
 const DEVELOPERS = 6;
@@ -44,7 +44,7 @@ export async function withTraffic(
   calls.start(rate);
   await eventually('the servers answer', () => calls.inARow >= WARMING_CALLS);
 
-  const follower = await startFollower(history, url, key);
+  const follower = new Follower(history, url, key);
   const stop = new AbortController();
   const { signal } = stop;
   const sampler = new Sampler(deployment, history);

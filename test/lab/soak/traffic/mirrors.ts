@@ -1,35 +1,34 @@
-import type { ChildProcess } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createClient } from '../../../../src/client/client.js';
+import { follow } from '../../../../src/client/follow.js';
+import { retryPolicy } from '../../../../src/client/retry.js';
 import { eventually } from '../../../support/eventually.js';
-import { startProgram } from '../../../support/program.js';
-import { temporaryFolder } from '../../../support/temporary-folder.js';
-import type { History, MirrorStep, Title } from '../history.js';
+import type { History, MirrorStep } from '../history.js';
 
-const NAME = 'catalog follow';
+const NAME = 'a follower';
 
-/** `catalog follow` in a process of its own, whose entries go into the history as they arrive. */
-export class FollowerProcess {
-  #child: ChildProcess | undefined;
-  #rest = '';
+/** A follower of the feed, whose entries go into the history as they arrive. */
+export class Follower {
+  #stop = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
   /** The stamp of the last entry that arrived. */
   #last = '';
 
+  /** @param since - the position that it begins from */
   constructor(
     private readonly history: History,
-    private readonly start: () => ChildProcess,
-    private readonly savedPosition: () => Promise<number>,
-  ) {}
-
-  begin(since: number): void {
+    private readonly url: string,
+    private readonly key: string,
+    private since = Math.floor(Date.now() / 1000) - 1,
+  ) {
     this.#note({ did: 'begin', since });
     this.#run();
   }
 
-  /** Kills it, and starts it again with its state. */
+  /** Ends it wherever it is, and starts it again from its position. */
   async restart(): Promise<void> {
     await this.kill();
-    this.#note({ did: 'resume', since: await this.savedPosition() });
+    this.#stop = new AbortController();
+    this.#note({ did: 'resume', since: this.since });
     this.#run();
   }
 
@@ -42,53 +41,28 @@ export class FollowerProcess {
   }
 
   async kill(): Promise<void> {
-    const child = this.#child;
-    this.#child = undefined;
-    if (child === undefined || child.exitCode !== null) return;
-    const closed = new Promise((resolve) => child.once('close', resolve));
-    child.kill('SIGKILL');
-    await closed;
+    this.#stop.abort();
+    await this.#running;
   }
 
   #run(): void {
-    const child = this.start();
-    let failure = '';
-    // A kill may have cut the last line short; its entry comes again.
-    this.#rest = '';
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#receive(text));
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => (failure = text));
-    child.once('exit', (code) => {
-      if (this.#child === child) this.#note({ did: 'fail', why: `it ended with code ${String(code)}: ${failure}` });
-    });
-    this.#child = child;
-  }
-
-  #receive(text: string): void {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop() ?? '';
-    const entries = lines.map((line) => JSON.parse(line) as Title);
-    this.#last = entries.at(-1)?.updated_at ?? this.#last;
-    if (entries.length > 0) this.#note({ did: 'receive', entries });
+    this.#running = follow({
+      fetchPage: createClient({ baseUrl: this.url, key: this.key }),
+      since: this.since,
+      once: false,
+      intervalMs: 1_000,
+      retryPolicy: retryPolicy(false),
+      signal: this.#stop.signal,
+      store: ({ data: entries, meta }) => {
+        this.#last = entries.at(-1)?.updated_at ?? this.#last;
+        if (entries.length > 0) this.#note({ did: 'receive', entries });
+        this.since = meta.next_since;
+        return Promise.resolve();
+      },
+    }).catch((error: unknown) => this.#note({ did: 'fail', why: String(error) }));
   }
 
   #note(step: MirrorStep['step']): void {
     this.history.note({ kind: 'mirror', mirror: NAME, step });
   }
-}
-
-export async function startFollower(history: History, url: string, key: string): Promise<FollowerProcess> {
-  const since = Math.floor(Date.now() / 1000) - 1;
-  const state = join(await temporaryFolder(), 'state');
-  const args = ['follow', '--base-url', url, '--state', state, '--since', String(since), '--interval', '1'];
-  const follower = new FollowerProcess(
-    history,
-    () => startProgram(args, { CATALOG_API_KEY: key }).child,
-    () =>
-      readFile(state, 'utf8').then(
-        (text) => (JSON.parse(text) as { since: number }).since,
-        () => since,
-      ),
-  );
-  follower.begin(since);
-  return follower;
 }
