@@ -1,17 +1,7 @@
 import type { OperatorError } from '../errors.js';
 import type { Progress } from '../platform/process/progress.js';
 
-/** The result of comparing a mirror with a copy. */
-export interface Verification {
-  /** When the copy was created. */
-  readonly copyOf: string;
-  /** When it was compared, in milliseconds since 1970. */
-  readonly at: number;
-  /** How many rows differed. */
-  readonly differences: number;
-}
-
-/** What can be observed of a follower or a mirror. The command decides what is printed and what is counted. */
+/** What can be observed of a mirror. The command decides what is printed and what is counted. */
 export type Observation =
   /** A request or the mirror's database failed, and is tried again after the wait. */
   | { readonly kind: 'retrying'; readonly failure: OperatorError; readonly waitMs: number }
@@ -24,8 +14,7 @@ export type Observation =
       readonly copyOf: string | undefined;
       readonly counts: Readonly<Record<'inserted' | 'changed' | 'deleted', number>>;
     }
-  /** The mirror follows the feed from a position, with the last comparison that its database has. */
-  | { readonly kind: 'following'; readonly position: number; readonly verified: Verification | undefined }
+  | { readonly kind: 'following'; readonly position: number }
   /** A page and the position after it were committed. The request was sent at `requestedAt`. */
   | {
       readonly kind: 'stored';
@@ -37,9 +26,6 @@ export type Observation =
   /** The feed no longer accepts the mirror's position. */
   | { readonly kind: 'position-refused'; readonly position: number }
   /** The service has another feed than the one that the mirror has followed. */
-  | { readonly kind: 'feed-replaced'; readonly error: OperatorError }
-  /** The newest copy was compared, now or before. */
-  | { readonly kind: 'compared'; readonly verified: Verification; readonly isNew: boolean }
-  | { readonly kind: 'comparison-failed'; readonly error: Error };
+  | { readonly kind: 'feed-replaced'; readonly error: OperatorError };
 
 export type Observe = (observation: Observation) => void;

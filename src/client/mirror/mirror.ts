@@ -8,57 +8,17 @@ import { loadCatalogue } from './load.js';
 import type { MirrorOptions } from './options.js';
 import { MirrorLocked } from './session.js';
 import { MirrorStore, PositionMoved } from './store.js';
-import { MirrorBehind, verifyNewCopies, verifyNewCopy } from './verify.js';
-
-/** How a mirror ended. */
-export interface MirrorResult {
-  /** The last position, in seconds; undefined if it never had one. */
-  readonly position: number | undefined;
-  /** How many rows differ from the newest copy, if `once` compared them. */
-  readonly differences: number;
-}
 
 /**
- * Keeps a mirror: loads the catalogue unless it did so before, follows the feed, and loads the catalogue again when the
- * feed no longer accepts its position. Rows and position are committed together, so the next run resumes exactly where
- * this one stopped.
+ * Keeps a mirror, on one session of its database after another: loads the catalogue unless it did so before, follows the
+ * feed, and loads the catalogue again when the feed no longer accepts its position. Rows and position are committed
+ * together, so the next run resumes exactly where this one stopped.
  *
- * @returns once the signal is aborted; with `once`, also when nothing more is waiting
+ * @returns the last position, in seconds, or undefined if it never had one: once the signal is aborted; with `once`,
+ *   also when nothing more is waiting
  * @throws OperatorError when a retry cannot help, or when the policy gives up; with `once`, also the database's errors
  */
-export async function mirror(options: MirrorOptions): Promise<MirrorResult> {
-  const { signal, once, verifies } = options;
-  const ending = new AbortController();
-  let comparing: Promise<void> | undefined;
-  const compare = (): void => {
-    if (!verifies || once) return;
-    comparing ??= verifyNewCopies({ ...options, signal: AbortSignal.any([signal, ending.signal]) });
-  };
-  try {
-    for (let isFirst = true; ; isFirst = false) {
-      const position = await keep(options, compare);
-      await comparing;
-      if (!verifies || !once || signal.aborted) return { position, differences: 0 };
-      const differences = await verifyNewCopy(options, options).catch((error: unknown) => {
-        if (signal.aborted) return 0;
-        // The copy was published meanwhile. By now, the feed has what it has.
-        if (error instanceof MirrorBehind && isFirst) return undefined;
-        throw error;
-      });
-      if (differences !== undefined) return { position, differences };
-    }
-  } finally {
-    ending.abort();
-  }
-}
-
-/**
- * Keeps a mirror, on one session of its database after another.
- *
- * @param onCaughtUp - called whenever nothing more is waiting
- * @returns the last position
- */
-async function keep(options: MirrorOptions, onCaughtUp: () => void): Promise<number | undefined> {
+export async function mirror(options: MirrorOptions): Promise<number | undefined> {
   const { signal, once } = options;
   const retries = new Retries(options);
   let hasOpened = false;
@@ -68,7 +28,6 @@ async function keep(options: MirrorOptions, onCaughtUp: () => void): Promise<num
     if (kind === 'following' || kind === 'stored') reached = observation.position;
     if (kind === 'stored') retries.reset();
     options.observe(observation);
-    if (kind === 'stored' && !observation.hasMore) onCaughtUp();
   };
   for (;;) {
     let store: MirrorStore | undefined;
@@ -121,7 +80,7 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
       });
     }
     let { position } = saved;
-    observe({ kind: 'following', position, verified: saved.verified });
+    observe({ kind: 'following', position });
     try {
       return await follow({
         ...options,

@@ -22,7 +22,5 @@ export interface MirrorOptions extends RetryOptions, StoreOptions {
   readonly once: boolean;
   /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */
   readonly intervalMs: number | undefined;
-  /** Compare the mirror with each new copy until they are equal. */
-  readonly verifies: boolean;
   readonly observe: Observe;
 }

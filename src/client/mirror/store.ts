@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { OperatorError } from '../../errors.js';
 import type { ChangesPage } from '../client.js';
-import type { Verification } from '../observation.js';
 import type { StoreOptions } from './options.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 import { CONTENT, ENTRY } from './tables.js';
@@ -23,16 +22,7 @@ export interface SavedState {
   readonly caughtUp: number;
   /** The position of what it has loaded: from there, it has followed the feed. */
   readonly copyPosition: number;
-  /** The last comparison with a copy. */
-  readonly verified: Verification | undefined;
 }
-
-type StateRow = Omit<SavedState, 'verified' | 'feedId'> & {
-  feedId: string | null;
-  copyOf: string | null;
-  at: string;
-  differences: number;
-};
 
 /** Another session has changed the position, as a repair does. */
 export class PositionMoved extends OperatorError {}
@@ -81,17 +71,13 @@ export class MirrorStore {
   async readState(): Promise<SavedState | undefined> {
     const { rows } = await bounded(
       this.session,
-      this.session.query<StateRow>(
+      this.session.query<Omit<SavedState, 'feedId'> & { feedId: string | null }>(
         `select base_url as "baseUrl", position::float8, reached::float8, caught_up::float8 as "caughtUp",
-                copy_position::float8 as "copyPosition", feed_id as "feedId", verified_copy as "copyOf", verified_at as at, differences
+                copy_position::float8 as "copyPosition", feed_id as "feedId"
            from ${this.schema}.state`,
       ),
     );
-    if (rows[0] === undefined) return undefined;
-    const { copyOf, at, differences, ...row } = rows[0];
-    const state = { ...row, feedId: row.feedId ?? undefined };
-    if (copyOf === null) return { ...state, verified: undefined };
-    return { ...state, verified: { copyOf: new Date(copyOf).toISOString(), at: Date.parse(at), differences } };
+    return rows[0] && { ...rows[0], feedId: rows[0].feedId ?? undefined };
   }
 
   /**
@@ -123,7 +109,7 @@ export class MirrorStore {
   }
 
   /**
-   * Records that the mirror is what was loaded, within a transaction: nothing is known of comparisons any more.
+   * Records that the mirror is what was loaded, within a transaction.
    *
    * @param position - of what was loaded, in seconds
    * @param feedId - the identity of the feed that the position is of; undefined when unknown
@@ -133,48 +119,17 @@ export class MirrorStore {
       `insert into ${this.schema}.state (base_url, position, reached, caught_up, copy_position, feed_id)
        values ($1, $2, $2, $2, $2, $3)
        on conflict (singleton) do update
-          set (base_url, position, reached, caught_up, copy_position, feed_id) = (excluded.base_url, $2, $2, $2, $2, $3),
-              (verified_copy, verified_at, differences) = (null, null, null)`,
+          set (base_url, position, reached, caught_up, copy_position, feed_id) = (excluded.base_url, $2, $2, $2, $2, $3)`,
       [baseUrl, position.toFixed(6), feedId],
     );
   }
 
-  /**
-   * Records a repair by a copy, within a transaction.
-   *
-   * @param copyOf - when the copy was created
-   * @param from - the position to follow the feed from, in seconds, unless the mirror is not as far
-   */
-  async recordRepair(copyOf: string, from: number): Promise<void> {
+  /** Moves the mirror back after a repair, within a transaction. @param from - the position to follow the feed from */
+  async moveBack(from: number): Promise<void> {
     await this.session.query(
-      `update ${this.schema}.state
-          set position = least(position, $1), caught_up = least(caught_up, $1),
-              (verified_copy, verified_at, differences) = ($2, now(), 0)`,
-      [from.toFixed(6), copyOf],
+      `update ${this.schema}.state set position = least(position, $1), caught_up = least(caught_up, $1)`,
+      [from.toFixed(6)],
     );
-  }
-
-  /**
-   * Records the result of a comparison with a copy.
-   *
-   * @param compared - the state of the mirror that was compared
-   * @returns undefined if the mirror was loaded, repaired or compared since: the result may no longer be about it
-   * @throws DatabaseUnavailable, or the database's error
-   */
-  recordComparison(
-    copyOf: string,
-    { copyPosition, verified }: SavedState,
-    differences: number,
-  ): Promise<Verification | undefined> {
-    return this.#changeQuickly(async () => {
-      const { rows } = await this.session.query<{ at: string }>(
-        `update ${this.schema}.state set (verified_copy, verified_at, differences) = ($1, now(), $3)
-          where copy_position = $2 and verified_copy is not distinct from $4 and differences is not distinct from $5
-        returning verified_at as at`,
-        [copyOf, copyPosition.toFixed(6), differences, verified?.copyOf, verified?.differences],
-      );
-      return rows[0] && { copyOf, at: Date.parse(rows[0].at), differences };
-    });
   }
 
   /** Runs a small change. */

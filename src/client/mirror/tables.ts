@@ -47,9 +47,6 @@ export async function requireTables(session: Connection, name: string, isMirror:
         reached numeric(16, 6) not null,
         caught_up numeric(16, 6) not null,
         copy_position numeric(16, 6) not null,
-        verified_copy timestamptz,
-        verified_at timestamptz,
-        differences bigint,
         feed_id text
       );
       comment on schema ${schema} is ${pg.escapeLiteral('Written by "catalog mirror" alone')}`);

@@ -1,12 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileOf, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { showPosition } from '../client.js';
-import { retryPolicy, type RetryOptions } from '../retry.js';
-import { requireManifest, type CopySource } from './copy-source.js';
+import type { RetryOptions } from '../retry.js';
+import type { CopySource } from './copy-source.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy, stampAt, STAGING } from './staging.js';
-import type { MirrorOptions } from './options.js';
-import { MirrorStore, type SavedState } from './store.js';
+import type { MirrorStore, SavedState } from './store.js';
 
 type Fault = (typeof FAULTS)[number];
 
@@ -14,8 +12,6 @@ type Fault = (typeof FAULTS)[number];
 export interface Comparison {
   /** When the copy was created. */
   readonly copyOf: string;
-  /** The state of the mirror then. */
-  readonly compared: SavedState;
   /** Rows of the copy. */
   readonly copied: number;
   /** Rows of the mirror. */
@@ -33,21 +29,8 @@ export interface Comparison {
   readonly first: readonly { readonly svcId: string; readonly fault: Fault }[];
 }
 
-/**
- * The mirror has not been up to date since the copy was made. What was changed before the copy and again after it may
- * come at any later place of the feed, so that nothing can be said of rows that differ.
- */
-export class MirrorBehind extends OperatorError {
-  constructor() {
-    super('The mirror is still catching up with the newest copy.', { advice: 'Compare again once it is up to date.' });
-  }
-}
-
 /** How many faults a comparison lists. */
 const LISTED = 10;
-
-/** How often a running mirror looks for a new copy, in milliseconds. */
-const EVERY_MS = 600_000;
 
 /**
  * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer
@@ -55,7 +38,7 @@ const EVERY_MS = 600_000;
  *
  * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from
  *   later in the feed stays.
- * @throws MirrorBehind, OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the
+ * @throws OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the
  *   database's error
  */
 export async function verify(
@@ -75,7 +58,13 @@ export async function verify(
       `select (select count(*) from ${schema}.titles) as mirrored,
               (select max(updated_at) from ${STAGING}) > ${stampAt(state.caughtUp)} as "isBehind"`,
     );
-    if (counted[0]?.isBehind) throw new MirrorBehind();
+    // What was changed before the copy and again after it may come at any later place of the feed, so that nothing can be
+    // said of rows that differ.
+    if (counted[0]?.isBehind) {
+      throw new OperatorError('The mirror is still catching up with the newest copy.', {
+        advice: 'Compare again once it is up to date.',
+      });
+    }
     // The mirror may have an entry from later than the position that the catalogue has lost since.
     const completeUntil = Math.max(manifest.position, manifest.complete_until ?? 0);
     const { newer, ...faults } = await findDifferences(store, completeUntil, state.reached);
@@ -88,11 +77,10 @@ export async function verify(
     if (repairs) {
       await correctFaults(store);
       // What was wrong may have changed again after the copy: that part of the feed is read once more.
-      await store.recordRepair(manifest.created_at, (differences > 0 ? manifest : state).position);
+      if (differences > 0) await store.moveBack(manifest.position);
     }
     return {
       copyOf: manifest.created_at,
-      compared: state,
       copied: fileOf(manifest, 'titles').rows,
       mirrored: counted[0]?.mirrored ?? 0,
       newer,
@@ -128,45 +116,4 @@ async function requireComparable(store: MirrorStore, manifest: Manifest): Promis
     );
   }
   return state;
-}
-
-/** Compares a mirror with each new copy until they are equal, and with the next ones until the signal is aborted. */
-export async function verifyNewCopies(options: MirrorOptions): Promise<void> {
-  const { signal, observe } = options;
-  // In silence: what fails repeatedly is observed as a failed comparison, not as a failure of the mirror.
-  const retry: RetryOptions = { signal, retryPolicy: retryPolicy(true) };
-  while (!signal.aborted) {
-    await verifyNewCopy(options, retry).catch((error: unknown) => {
-      if (!signal.aborted) observe({ kind: 'comparison-failed', error: error as Error });
-    });
-    // Not what keeps the process: the mirror may have failed.
-    await delay(EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
-  }
-}
-
-/**
- * Compares a mirror with the newest copy, unless they were found equal before.
- *
- * @returns how many rows differed
- * @throws OperatorError when no copy is published; as verify() does
- */
-export async function verifyNewCopy(options: MirrorOptions, retry: RetryOptions): Promise<number> {
-  const { source, signal, observe } = options;
-  const manifest = await requireManifest(source, retry);
-  const { created_at: copyOf } = manifest;
-  const store = await MirrorStore.open(options, false, signal);
-  try {
-    const before = (await store.readState())?.verified;
-    const isKnown = before?.differences === 0 && Date.parse(before.copyOf) === Date.parse(copyOf);
-    let verified = isKnown ? before : undefined;
-    // Again, if the mirror was loaded or repaired meanwhile.
-    while (verified === undefined) {
-      const { differences, compared } = await verify(store, manifest, source, retry);
-      verified = await store.recordComparison(copyOf, compared, differences);
-    }
-    observe({ kind: 'compared', verified, isNew: !isKnown });
-    return verified.differences;
-  } finally {
-    store.close();
-  }
 }

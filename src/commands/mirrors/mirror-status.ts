@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Observation, Verification } from '../../client/observation.js';
+import type { Observation } from '../../client/observation.js';
 import { Metrics } from '../../platform/telemetry/metrics.js';
 
 const STATES = ['starting', 'copying', 'following', 'failing'] as const;
@@ -19,7 +19,6 @@ export class MirrorStatus {
   #state: (typeof STATES)[number] = 'starting';
   /** In seconds; undefined before the mirror has one. */
   #position: number | undefined;
-  #verified: Verification | undefined;
   /** When the mirror last had everything, in seconds since 1970. */
   #currentAt: number | undefined;
   #backlog = 0;
@@ -33,14 +32,6 @@ export class MirrorStatus {
     );
     this.#gauge('position_seconds', "The mirror's position in the feed, in Unix time.", () => this.#position);
     this.#gauge('last_success_timestamp_seconds', 'When the mirror was last up to date.', () => this.#currentAt);
-    this.#gauge('verify_timestamp_seconds', 'When the mirror was last compared with a copy.', () =>
-      this.#verified === undefined ? undefined : this.#verified.at / 1000,
-    );
-    this.#gauge(
-      'verify_differences',
-      'Rows that differed from the copy in the last comparison.',
-      () => this.#verified?.differences,
-    );
     this.metrics.readGauge({
       name: 'catalog_mirror_state',
       help: 'What the mirror is doing: 1 for its state, 0 for the others.',
@@ -66,7 +57,6 @@ export class MirrorStatus {
         return;
       case 'following':
         this.#position = observation.position;
-        this.#verified = observation.verified;
         return;
       case 'stored':
         this.#state = 'following';
@@ -74,9 +64,6 @@ export class MirrorStatus {
         this.#entries.inc(observation.entries);
         this.#backlog = observation.hasMore ? this.#backlog + observation.entries : 0;
         if (!observation.hasMore) this.#currentAt = observation.requestedAt / 1000;
-        return;
-      case 'compared':
-        this.#verified = observation.verified;
         return;
       default:
     }

@@ -1,6 +1,5 @@
 import { InvalidArgumentError } from 'commander';
 import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
-import { OperatorError } from '../../errors.js';
 import { showPosition } from '../../client/client.js';
 import { mirror } from '../../client/mirror/mirror.js';
 import { retryPolicy } from '../../client/retry.js';
@@ -24,7 +23,6 @@ interface Flags extends MirrorFlags {
   /** In milliseconds. */
   readonly interval?: number;
   readonly once?: boolean;
-  readonly verify?: boolean;
   readonly metricsAddress?: MetricsAddress;
 }
 
@@ -50,7 +48,6 @@ export const registerMirror: RegisterCommand = (program, context) => {
     .description('Copy all titles into a PostgreSQL database of yours and keep them up to date.')
     .option('--interval <seconds>', INTERVAL, interval)
     .option('--once', 'exit once caught up')
-    .option('--verify', 'compare the mirror with each new copy; with --once, exit with code 1 if rows differ')
     .option(
       '--metrics-address <host:port>',
       'serve /metrics and /readyz on this address; port 0 picks a free port',
@@ -79,12 +76,11 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       );
       display.printLine(`Metrics are at ${server.url}.`);
     }
-    const { position, differences } = await withStoreErrors(() =>
+    const position = await withStoreErrors(() =>
       mirror({
         ...options,
         once,
         intervalMs: flags.interval,
-        verifies: flags.verify ?? false,
         retryPolicy: retryPolicy(once),
         signal,
         observe(observation) {
@@ -95,11 +91,6 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     );
     display.stop();
     display.printLine(position === undefined ? 'Stopped.' : `Stopped at ${showPosition(position)}.`);
-    if (differences > 0) {
-      throw new OperatorError('The mirror differs from the copy.', {
-        advice: 'Run "catalog mirror verify" to see how; --repair corrects it.',
-      });
-    }
   } finally {
     display.stop();
     await server?.close();

@@ -16,8 +16,8 @@ import {
   withStoreErrors,
   type MirrorFlags,
 } from './mirror-options.js';
-import { differs, reporter } from './observe.js';
-import { formatCount } from '../../platform/text/count.js';
+import { reporter } from './observe.js';
+import { countOf, formatCount } from '../../platform/text/count.js';
 
 interface Flags extends MirrorFlags, JsonFlag {
   readonly repair?: boolean;
@@ -65,7 +65,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
     // A copy from before a restore may have rows that the catalogue no longer has.
     await requireFollowable(manifest, fetchPage, retry);
     store = await MirrorStore.open(options, false, signal);
-    const { compared: _, ...result } = await verify(store, manifest, source, { ...retry, repairs });
+    const result = await verify(store, manifest, source, { ...retry, repairs });
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, textOf(result, repairs));
     if (result.differences > 0 && !repairs) {
@@ -82,14 +82,14 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   }
 }
 
-function textOf(result: Omit<Comparison, 'compared'>, isRepaired: boolean): string {
+function textOf(result: Comparison, isRepaired: boolean): string {
   const { copyOf, copied, mirrored, newer, differences, faults, first } = result;
   const parts = Object.entries(faults).map(([fault, rows]) => `${formatCount(rows)} ${fault}`);
   return [
     `Copy of ${copyOf}: ${formatCount(copied)} rows; the mirror has ${formatCount(mirrored)}, ${formatCount(newer)} of them newer.`,
     differences === 0
       ? `${newer > 0 ? 'All other rows match' : 'The mirror matches the copy'}.`
-      : `${differs(differences)}: ${parts.join(', ')}.`,
+      : `${countOf(differences, 'row')} ${differences === 1 ? 'differs' : 'differ'}: ${parts.join(', ')}.`,
     ...first.map(({ svcId, fault }) => `  ${fault.padEnd(7)}  ${printable(svcId)}`),
     ...(isRepaired && differences > 0 ? ['Repaired.'] : []),
   ].join('\n');

@@ -3,7 +3,7 @@ import { repairCounts } from '../../../src/catalog/counts.js';
 import { restartFeed } from '../../../src/catalog/restart.js';
 import { createClient, createTitleCounter } from '../../../src/client/client.js';
 import { CopySource } from '../../../src/client/mirror/copy-source.js';
-import { mirror as keepMirror, type MirrorResult } from '../../../src/client/mirror/mirror.js';
+import { mirror as keepMirror } from '../../../src/client/mirror/mirror.js';
 import type { MirrorOptions } from '../../../src/client/mirror/options.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
@@ -113,7 +113,7 @@ export function mirrorWorld() {
         () => false,
       ),
     /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
-    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<MirrorResult> {
+    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<number | undefined> {
       const { service, host, mirror } = parts;
       const client = { baseUrl: service.url, key: service.key };
       return keepMirror({
@@ -127,7 +127,6 @@ export function mirrorWorld() {
         once: false,
         intervalMs: 10,
         retryPolicy: { firstMs: 10, longestMs: 20, giveUpAfterMs: Infinity },
-        verifies: false,
         observe: () => undefined,
         ...options,
       });
