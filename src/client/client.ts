@@ -106,7 +106,7 @@ export function createClient(options: ClientOptions): FetchPage {
     return {
       page: body,
       feedId: feedId === null ? undefined : printable(feedId, MAX_FEED_ID),
-      pollAfterMs: adaptiveInterval(headers.get('RateLimit')),
+      pollAfterMs: adaptiveInterval(headers),
     };
   };
 }

@@ -8,18 +8,37 @@ const LONGEST_MS = 60_000;
 /** The part of what is left of each quota that one follower uses. The rest is for others with the same plan. */
 const SHARE = 0.5;
 
-/** One quota of the field `RateLimit`, such as `"minute";r=59;t=23`. */
-const QUOTA = /"[^"]*"\s*;\s*r=(\d{1,12})\s*;\s*t=(\d{1,9})/g;
+const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
+const PARAMETER = String.raw`\s*;\s*([a-z*][a-z0-9_.*-]*)(?:=(${TEXT}|[^\s;,"]+))?`;
+
+/** An item of a list of quotas (RFC 9651): a name with parameters, such as `"minute";r=59;t=23`. */
+const ITEM = new RegExp(`(${TEXT})((?:${PARAMETER})*)`, 'g');
 
 /**
- * Computes the pause before the next poll from the field `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11): half of
- * the requests that each quota has left, spread over the time until it is reset.
+ * Computes the pause before the next poll from the fields of draft-ietf-httpapi-ratelimit-headers-11: half of the
+ * requests that each quota has left, spread over the time until it is reset. A quota of another unit than requests, or
+ * one that `RateLimit-Policy` does not describe, is ignored.
  *
- * @returns milliseconds, from 1 to 60 s; undefined when the service does not send the field
+ * @returns milliseconds, from 1 to 60 s; undefined when the service sends no quota of requests
  */
-export function adaptiveInterval(rateLimit: string | null): number | undefined {
-  const pauses = Array.from((rateLimit ?? '').matchAll(QUOTA), ([, remaining, reset]) =>
-    Math.min(LONGEST_MS, (Number(reset) * 1000) / (Number(remaining) * SHARE)),
+export function adaptiveInterval(headers: Headers): number | undefined {
+  const policies = parseQuotas(headers.get('RateLimit-Policy'));
+  const pauses = [...parseQuotas(headers.get('RateLimit'))].flatMap(([name, { r, t }]) => {
+    const policy = policies.get(name);
+    const isOfRequests = policy !== undefined && (policy.qu ?? '"requests"') === '"requests"';
+    const [remaining, resetMs] = [Number(r), Number(t) * 1000];
+    if (!isOfRequests || !(remaining >= 0 && resetMs >= 0)) return [];
+    return [Math.min(LONGEST_MS, resetMs / Math.max(1, remaining * SHARE))];
+  });
+  return pauses.length === 0 ? undefined : Math.max(SHORTEST_MS, ...pauses);
+}
+
+function parseQuotas(field: string | null): ReadonlyMap<string, Readonly<Record<string, string | undefined>>> {
+  const items = (field ?? '').matchAll(ITEM);
+  return new Map(
+    Array.from(items, ([, name = '', parameters = '']) => [
+      name,
+      Object.fromEntries(Array.from(parameters.matchAll(new RegExp(PARAMETER, 'g')), ([, key, value]) => [key, value])),
+    ]),
   );
-  return pauses.length === 0 ? undefined : Math.max(SHORTEST_MS, ...pauses.filter((pause) => !Number.isNaN(pause)));
 }
