@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
 import { FeedReplaced, showPosition, type ChangesPage, type FetchPage } from './client.js';
 import { DEFAULT_INTERVAL_MS } from './poll-interval.js';
-import { retrying, type RetryOptions } from './retry.js';
+import { retrying, TemporaryFailure, type RetryOptions } from './retry.js';
 
 export interface FollowOptions extends RetryOptions {
   readonly fetchPage: FetchPage;
@@ -47,9 +47,13 @@ export async function follow(options: FollowOptions): Promise<number> {
         page,
         feedId: found,
         pollAfterMs,
-      } = await retrying(options, () => {
+      } = await retrying(options, async () => {
         requestedAt = Date.now();
-        return fetchPage(since, signal);
+        const result = await fetchPage(since, signal);
+        if (feedId !== undefined && result.feedId === undefined) {
+          throw new TemporaryFailure('The response does not name its feed.');
+        }
+        return result;
       });
       if (feedId !== undefined && found !== undefined && found !== feedId) throw new FeedReplaced(feedId, found);
       feedId ??= found;

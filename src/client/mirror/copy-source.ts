@@ -41,9 +41,13 @@ export class CopySource {
   readonly #isOwn: boolean;
   readonly #headers: Readonly<Record<string, string>>;
 
+  /** Whether only signed copies are accepted. */
+  readonly requiresSignature: boolean;
+
   /** @throws OperatorError when the key cannot be a key */
   constructor(options: CopySourceOptions) {
     this.url = options.copiesUrl;
+    this.requiresSignature = options.publicKey !== undefined;
     this.#options = options;
     this.#isOwn = new URL(options.copiesUrl).origin === new URL(options.baseUrl).origin;
     this.#headers = this.#isOwn ? { ...authorize(options.key) } : {};

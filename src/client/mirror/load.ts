@@ -1,12 +1,12 @@
 import { CopyUnusable, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
-import { PositionRefused, showPosition, type FetchPage } from '../client.js';
+import { FeedReplaced, PositionRefused, showPosition, type FetchPage } from '../client.js';
 import { follow } from '../follow.js';
 import { retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
 import type { CopySource } from './copy-source.js';
 import { correctFaults, createStaging, findDifferences, stageCopy, STAGING } from './staging.js';
 import type { MirrorOptions } from './options.js';
-import type { MirrorStore } from './store.js';
+import type { MirrorStore, SavedState } from './store.js';
 
 /** A damaged file, or a feed that lacks titles, is not loaded again for an hour, in milliseconds. */
 const UNUSABLE_MS = 3_600_000;
@@ -15,14 +15,15 @@ const UNUSABLE_MS = 3_600_000;
 const MOST_PASSES = 5;
 
 /**
- * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published and the feed still
- * has every title. Readers of the mirror see its earlier rows until everything is committed. Waits for a usable copy.
+ * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published, the feed is that of
+ * the mirror and still has every title, and copies need no signature. Readers of the mirror see its earlier rows until
+ * everything is committed. Waits for a usable copy.
  *
  * @throws OperatorError when a retry cannot help; with `once`, also when there is no usable copy now
  * @throws the signal's reason
  */
 export function loadCatalogue(store: MirrorStore, options: MirrorOptions): Promise<void> {
-  const { source, once, observe } = options;
+  const { source, once } = options;
   let unusable:
     | { readonly copyOf: string | undefined; readonly error: CopyUnusable; readonly until: number }
     | undefined;
@@ -31,7 +32,6 @@ export function loadCatalogue(store: MirrorStore, options: MirrorOptions): Promi
     const copyOf = manifest?.created_at;
     if (unusable && unusable.copyOf === copyOf && Date.now() < unusable.until) throw unusable.error;
     try {
-      observe({ kind: 'loading', copyOf, copiesUrl: source.url });
       await (manifest ? loadCopy(store, manifest, options) : loadFeed(store, options));
     } catch (error) {
       if (error instanceof CopyUnusable) unusable = { copyOf, error, until: Date.now() + UNUSABLE_MS };
@@ -47,19 +47,24 @@ export function loadCatalogue(store: MirrorStore, options: MirrorOptions): Promi
 
 /** Makes the mirror equal to a published copy. */
 async function loadCopy(store: MirrorStore, manifest: Manifest, options: MirrorOptions): Promise<void> {
-  const feedId = await requireFollowable(manifest, options.fetchPage, options);
+  options.observe({ kind: 'loading', copyOf: manifest.created_at, copiesUrl: options.source.url });
+  const state = await store.readState();
+  const feedId = await requireFollowable(manifest, state?.feedId, options.fetchPage, options);
   await stageCopy(store, manifest, options.source, options);
   await replace(store, options, { position: manifest.position, feedId, copyOf: manifest.created_at });
 }
 
 /**
- * Requires that the feed accepts the position of a copy, before its rows are taken.
+ * Requires that the feed accepts the position of a copy, before its rows are taken, and that the copy names the feed
+ * unless it is the one that the mirror follows.
  *
- * @returns the identity of the feed, if the service has one
- * @throws CopyUnusable when it does not, or when the copy is of another feed; as retrying() does
+ * @param followed - the identity of the feed of the mirror; undefined for none
+ * @returns the identity of the feed, if it is known
+ * @throws CopyUnusable when it does not; as retrying() does
  */
 export async function requireFollowable(
   { position, feed_id: copied }: Manifest,
+  followed: string | undefined,
   fetchPage: FetchPage,
   retry: RetryOptions,
 ): Promise<string | undefined> {
@@ -69,12 +74,12 @@ export async function requireFollowable(
       error.oldestSince === undefined ? '' : `, before the feed begins at ${showPosition(error.oldestSince)}`;
     throw new CopyUnusable(`The newest copy ends at ${showPosition(position)}${start}.`);
   });
-  if (copied !== undefined && feedId !== undefined && copied !== feedId) {
-    throw new CopyUnusable(
-      `The newest copy belongs to the feed ${copied}, but the service now has the feed ${feedId}.`,
-    );
+  const expected = copied ?? followed;
+  if (expected !== undefined && feedId !== undefined && expected !== feedId) {
+    const what = copied === undefined ? 'The mirror' : 'The newest copy';
+    throw new CopyUnusable(`${what} belongs to the feed ${expected}, but the service now has the feed ${feedId}.`);
   }
-  return feedId;
+  return expected ?? feedId;
 }
 
 /**
@@ -83,8 +88,13 @@ export async function requireFollowable(
  */
 async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<void> {
   const { source, fetchPage, countTitles, signal, observe } = options;
+  const state = await store.readState();
+  if (source.requiresSignature) {
+    throw withoutCopy(source, state, 'with --public-key only a signed copy is loaded');
+  }
+  observe({ kind: 'loading', copyOf: undefined, copiesUrl: source.url });
   let position = await oldestPosition(fetchPage, signal);
-  let feedId: string | undefined;
+  let feedId = state?.feedId;
   await createStaging(store);
   // How many titles the service had before the pass. The feed then has them all, unless it lacks old ones.
   let titles = 0;
@@ -104,6 +114,7 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
         });
       },
     }).catch((error: unknown) => {
+      if (error instanceof FeedReplaced) throw withoutProof(source, error);
       // The oldest position is accepted for a minute, which failures may have taken: start again.
       throw error instanceof PositionRefused ? new TemporaryFailure(error.message) : error;
     });
@@ -112,26 +123,35 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
       `select count(*) as staged from ${STAGING}`,
     );
     const { staged = 0 } = counted[0] ?? {};
-    if (staged < titles) throw await withoutCopy(store, source);
+    if (staged < titles) throw withoutCopy(source, state, 'the feed alone does not have every title');
     titles = await retrying(options, () => countTitles(signal));
     if (staged === titles) return replace(store, options, { position, feedId, copyOf: undefined });
   }
   throw new TemporaryFailure('Titles are being created faster than the feed can be read.');
 }
 
-/** @returns the error of a feed that lacks titles. A mirror that was loaded before waits for a copy. */
-async function withoutCopy(store: MirrorStore, source: CopySource): Promise<OperatorError> {
-  const message = `No copy is published at ${source.url}/, and the feed alone does not have every title.`;
+/** @returns the error of a feed that must not be loaded. A mirror that was loaded before waits for a copy. */
+function withoutCopy(source: CopySource, state: SavedState | undefined, why: string): OperatorError {
   const advice =
     'Ask the operator of the service to publish copies ("catalog export --publish"), or set --copies if they are elsewhere.';
-  const State = (await store.readState()) === undefined ? OperatorError : CopyUnusable;
-  return new State(message, { advice });
+  const State = state === undefined ? OperatorError : CopyUnusable;
+  return new State(`No copy is published at ${source.url}/, and ${why}.`, { advice });
+}
+
+/** @returns the error of a service with another feed, which nothing but a copy proves to be that of the mirror */
+function withoutProof(source: CopySource, { message }: FeedReplaced): CopyUnusable {
+  const reason = `${message.replace(/\.$/, '')}, and no copy of it is published at ${source.url}/. The mirror keeps its rows.`;
+  return new CopyUnusable(reason, {
+    advice:
+      'Check that --from leads to the service that you mirror. If it does, ask its operator to publish copies ' +
+      '("catalog export --publish"), or set --copies if they are elsewhere.',
+  });
 }
 
 /** Makes the mirror equal to the staged rows and moves it to their position, in one transaction. */
 async function replace(
   store: MirrorStore,
-  { baseUrl, observe }: MirrorOptions,
+  { baseUrl, allowRemovals, observe }: MirrorOptions,
   {
     position,
     feedId,
@@ -140,7 +160,7 @@ async function replace(
 ): Promise<void> {
   const { missing, changed, stamp, extra } = await store.transaction('write', async () => {
     const differences = await findDifferences(store);
-    await correctFaults(store);
+    await correctFaults(store, differences, allowRemovals);
     await store.recordLoad(baseUrl, position, feedId);
     return differences;
   });

@@ -22,5 +22,7 @@ export interface MirrorOptions extends RetryOptions, StoreOptions {
   readonly once: boolean;
   /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */
   readonly intervalMs: number | undefined;
+  /** Let a load remove more than a tenth of the rows. */
+  readonly allowRemovals: boolean;
   readonly observe: Observe;
 }

@@ -4,6 +4,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { CopyUnusable, fileOf, type CopyFile, type Manifest } from '../../copies/manifest.js';
 import { sqlState } from '../../platform/postgres/errors.js';
 import { printable } from '../../platform/text/plain-text.js';
+import { countOf, formatCount } from '../../platform/text/count.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource } from './copy-source.js';
@@ -157,8 +158,29 @@ export async function findDifferences(
   return counts;
 }
 
-/** Corrects the faults among the differences that {@link findDifferences} has found in this transaction. */
-export async function correctFaults({ session, schema }: MirrorStore): Promise<void> {
+/**
+ * Corrects the faults among the differences that {@link findDifferences} has found in this transaction.
+ *
+ * @param allowRemovals - also if that removes more than a tenth of the rows, rounded up, or all of them
+ * @throws CopyUnusable otherwise
+ */
+export async function correctFaults(
+  { session, schema }: MirrorStore,
+  { extra }: RowCounts,
+  allowRemovals: boolean,
+): Promise<void> {
+  if (extra > 0 && !allowRemovals) {
+    const { rows: counted } = await session.query<{ rows: number }>(`select count(*) as rows from ${schema}.titles`);
+    const { rows = 0 } = counted[0] ?? {};
+    if (extra === rows || extra > Math.ceil(rows / 10)) {
+      const removals = `${formatCount(extra)} of the mirror's ${countOf(rows, 'row')}`;
+      throw new CopyUnusable(`This would remove ${removals}, more than a tenth. Nothing was changed.`, {
+        advice:
+          'Check that --from leads to the service that you mirror. If its catalogue has lost these titles, run the command ' +
+          'once with --allow-removals.',
+      });
+    }
+  }
   await session.query(
     `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
      update ${schema}.titles t set (${CONTENT}) = (s.media_type, s.title, s.updated_at, s.has_bundles)

@@ -1,8 +1,9 @@
 import { fileOf, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
-import { showPosition } from '../client.js';
+import { showPosition, type FetchPage } from '../client.js';
 import type { RetryOptions } from '../retry.js';
 import type { CopySource } from './copy-source.js';
+import { requireFollowable } from './load.js';
 import { correctFaults, FAULTS, findDifferences, stageCopy, stampAt, STAGING } from './staging.js';
 import type { MirrorStore, SavedState } from './store.js';
 
@@ -29,6 +30,18 @@ export interface Comparison {
   readonly first: readonly { readonly svcId: string; readonly fault: Fault }[];
 }
 
+export interface VerifyOptions extends RetryOptions {
+  readonly source: CopySource;
+  readonly fetchPage: FetchPage;
+  /**
+   * Also make the rows that differ match the copy, in the same transaction. What the mirror has from later in the feed
+   * stays.
+   */
+  readonly repairs: boolean;
+  /** Let a repair remove more than a tenth of the rows. */
+  readonly allowRemovals: boolean;
+}
+
 /** How many faults a comparison lists. */
 const LISTED = 10;
 
@@ -36,18 +49,17 @@ const LISTED = 10;
  * Compares a mirror with a copy. Each row of the copy must be in the mirror, with the same content or with a newer
  * stamp. The mirror must have no other row with a stamp up to which the copy is complete. It may be written meanwhile.
  *
- * @param repairs - also makes the rows that differ match the copy, in the same transaction. What the mirror has from
- *   later in the feed stays.
- * @throws OperatorError when the two cannot be compared; as CopySource.downloadTitles() does; the
- *   database's error
+ * @throws OperatorError when the two cannot be compared or the repair would remove too much; as
+ *   CopySource.downloadTitles() does; the database's error
  */
 export async function verify(
   store: MirrorStore,
   manifest: Manifest,
-  source: CopySource,
-  { repairs = false, ...retry }: RetryOptions & { repairs?: boolean },
+  { source, fetchPage, repairs, allowRemovals, ...retry }: VerifyOptions,
 ): Promise<Comparison> {
-  await requireComparable(store, manifest);
+  const { feedId } = await requireComparable(store, manifest);
+  // A copy from before a restore may have rows that the catalogue no longer has.
+  await requireFollowable(manifest, feedId, fetchPage, retry);
   await stageCopy(store, manifest, source, retry);
   return store.transaction(repairs ? 'write' : 'read', async () => {
     const { session, schema } = store;
@@ -67,7 +79,8 @@ export async function verify(
     }
     // The mirror may have an entry from later than the position that the catalogue has lost since.
     const completeUntil = Math.max(manifest.position, manifest.complete_until ?? 0);
-    const { newer, ...faults } = await findDifferences(store, completeUntil, state.reached);
+    const counts = await findDifferences(store, completeUntil, state.reached);
+    const { newer, ...faults } = counts;
     const differences = FAULTS.reduce((sum, fault) => sum + faults[fault], 0);
     const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
       `select svc_id as "svcId", difference as fault from pg_temp.differences
@@ -75,7 +88,7 @@ export async function verify(
       [FAULTS],
     );
     if (repairs) {
-      await correctFaults(store);
+      await correctFaults(store, counts, allowRemovals);
       // What was wrong may have changed again after the copy: that part of the feed is read once more.
       if (differences > 0) await store.moveBack(manifest.position);
     }

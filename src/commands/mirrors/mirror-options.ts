@@ -16,6 +16,7 @@ export interface MirrorFlags {
   readonly into?: string;
   readonly copies?: string;
   readonly publicKey?: string;
+  readonly allowRemovals?: boolean;
   readonly schema: string;
 }
 
@@ -59,10 +60,8 @@ export function addMirrorOptions(command: Command): Command {
       .option('--into <url>', 'database of the mirror, postgres://user@host/database; by default MIRROR_DATABASE_URL')
       .option('--schema <name>', "schema of the mirror's tables", schemaName, 'catalog_mirror')
       .option('--copies <url>', 'URL of the published copies; by default /copies/ on the service')
-      .option(
-        '--public-key <file>',
-        'accept only copies whose signature matches this Ed25519 public key (PEM or base64)',
-      )
+      .option('--public-key <file>', 'load only copies whose signature matches this Ed25519 public key (PEM or base64)')
+      .option('--allow-removals', 'remove rows that a copy lacks even if they are more than a tenth of the mirror')
   );
 }
 
@@ -83,6 +82,7 @@ export async function parseMirrorFlags(flags: MirrorFlags, context: CommandConte
     source: new CopySource({ ...client, copiesUrl, publicKey }),
     databaseUrl,
     schema: flags.schema,
+    allowRemovals: flags.allowRemovals ?? false,
   };
 }
 

@@ -22,6 +22,8 @@ export class MirrorStatus {
   /** When the mirror last had everything, in seconds since 1970. */
   #currentAt: number | undefined;
   #backlog = 0;
+  /** Whether the feed has refused the mirror, so that it waits for what it may load. */
+  #isRefused = false;
 
   constructor() {
     this.#gauge('lag_seconds', 'Time since the mirror was last up to date.', () => this.#lagSeconds());
@@ -58,8 +60,13 @@ export class MirrorStatus {
       case 'following':
         this.#position = observation.position;
         return;
+      case 'position-refused':
+      case 'feed-replaced':
+        this.#isRefused = true;
+        return;
       case 'stored':
         this.#state = 'following';
+        this.#isRefused = false;
         this.#position = observation.position;
         this.#entries.inc(observation.entries);
         this.#backlog = observation.hasMore ? this.#backlog + observation.entries : 0;
@@ -69,10 +76,11 @@ export class MirrorStatus {
     }
   };
 
-  /** Answers /readyz: 200 while the mirror is complete and at most five minutes behind. */
+  /** Answers /readyz: 200 while the mirror is complete, at most five minutes behind and accepted by the feed. */
   answer(request: IncomingMessage, response: ServerResponse): void {
     const isKnown = request.url?.split('?', 1)[0] === '/readyz';
-    const isReady = this.#currentAt !== undefined && Date.now() - this.#currentAt * 1000 < READY_WITHIN_MS;
+    const isCurrent = this.#currentAt !== undefined && Date.now() - this.#currentAt * 1000 < READY_WITHIN_MS;
+    const isReady = isCurrent && !this.#isRefused;
     response.statusCode = isKnown ? (isReady ? 200 : 503) : 404;
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('Content-Type', 'application/json');

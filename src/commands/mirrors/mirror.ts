@@ -30,7 +30,8 @@ const NOTES = `Copies all titles into a PostgreSQL database of yours, into the t
 Starts from the newest published copy or, if there is none, from the feed, as long as the feed still has every title.
 Rows and position are committed in one transaction, so the command resumes exactly where it stopped, even after a crash.
 If the feed refuses the position, after 30 days offline or after a restore, the command loads the newest copy and reports
-what changed. Readers of the table never see half a copy.
+what changed. Readers of the table never see half a copy. Only a copy that names a new feed can replace the rows of the
+one before, and a load that removes more than a tenth of the rows requires --allow-removals.
 
 ${CONNECTION_NOTES}
 

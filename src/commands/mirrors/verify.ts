@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
-import { OperatorError } from '../../errors.js';
+import { OperatorError, UsageError } from '../../errors.js';
 import { retryPolicy, type RetryOptions } from '../../client/retry.js';
 import { requireManifest } from '../../client/mirror/copy-source.js';
-import { requireFollowable } from '../../client/mirror/load.js';
 import { MirrorStore } from '../../client/mirror/store.js';
 import { verify, type Comparison } from '../../client/mirror/verify.js';
 import type { CommandContext } from '../context.js';
@@ -51,8 +50,9 @@ export function registerVerify(mirror: Command, context: CommandContext): void {
 async function run(flags: Flags, context: CommandContext): Promise<void> {
   const { signal, stdout } = context;
   const { repair: repairs = false } = flags;
+  if (flags.allowRemovals && !repairs) throw new UsageError('--allow-removals requires --repair.');
   const options = await parseMirrorFlags(flags, context);
-  const { baseUrl, fetchPage, source } = options;
+  const { baseUrl, source } = options;
   const display = new ProgressDisplay(context.stderr, { label: 'copy', isEnabled: flags.json !== true });
   const retry: RetryOptions = {
     retryPolicy: retryPolicy(true),
@@ -62,10 +62,8 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   let store: MirrorStore | undefined;
   try {
     const manifest = await requireManifest(source, retry);
-    // A copy from before a restore may have rows that the catalogue no longer has.
-    await requireFollowable(manifest, fetchPage, retry);
     store = await MirrorStore.open(options, false, signal);
-    const result = await verify(store, manifest, source, { ...retry, repairs });
+    const result = await verify(store, manifest, { ...options, ...retry, repairs });
     display.stop();
     report(stdout, flags.json, { ...result, repaired: repairs && result.differences > 0 }, textOf(result, repairs));
     if (result.differences > 0 && !repairs) {

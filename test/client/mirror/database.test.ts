@@ -116,7 +116,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror ends at once when it is stopped while it waits for a lock, whatever it is doing', async () => {
-    await addTitles(service.db, 3);
+    await addTitles(service.db, 30);
     await host.publish(service);
     await succeed();
     for (const [lock, arrange] of [
@@ -236,7 +236,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror names the constraint of its owner that rejects a change', async () => {
-    await addTitles(service.db, 10);
+    await addTitles(service.db, 40);
     await host.publish(service);
     await addTitles(service.db, 4, 'later');
     await succeed();

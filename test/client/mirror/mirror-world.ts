@@ -46,7 +46,7 @@ export function mirrorWorld() {
     parts = { service, host, mirror, setClock };
   });
 
-  beforeEach(async () => {
+  const reset = async (): Promise<void> => {
     const { service, host, mirror, setClock } = parts;
     await setClock(0n);
     // A session that a test has left may still read.
@@ -58,7 +58,8 @@ export function mirrorWorld() {
     host.files.clear();
     host.refusals.clear();
     host.requests.length = 0;
-  });
+  };
+  beforeEach(reset);
 
   const environment = () => ({ CATALOG_API_KEY: parts.service.key, MIRROR_DATABASE_URL: parts.mirror.url });
   const args = (more: readonly string[]): string[] => {
@@ -75,6 +76,8 @@ export function mirrorWorld() {
     get mirror() {
       return parts.mirror;
     },
+    /** Empties all of it, as before each test. */
+    reset,
     /** Moves the clocks of the service and of its database, in microseconds. */
     setClock: (ahead: bigint): Promise<void> => parts.setClock(ahead),
     /** Runs the mirror, or another command about it, in this process. */
@@ -127,6 +130,7 @@ export function mirrorWorld() {
         once: false,
         intervalMs: 10,
         retryPolicy: { firstMs: 10, longestMs: 20, giveUpAfterMs: Infinity },
+        allowRemovals: false,
         observe: () => undefined,
         ...options,
       });

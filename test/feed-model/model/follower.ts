@@ -127,7 +127,7 @@ export async function startProgramMirror(
 ): Promise<ProgramMirror> {
   const own = await openTestDatabase();
   const start = (...more: string[]): RunningProgram =>
-    startProgram(['mirror', '--from', url, '--copies', copiesUrl, '--interval', '0.1', ...more], {
+    startProgram(['mirror', '--from', url, '--copies', copiesUrl, '--interval', '0.1', '--allow-removals', ...more], {
       CATALOG_API_KEY: key,
       MIRROR_DATABASE_URL: own.url,
     });
