@@ -27,6 +27,14 @@ export interface CopySourceOptions {
   readonly idleMs?: number;
 }
 
+/** The part of a file that an earlier run has downloaded. */
+export interface PartialFile {
+  /** Reads it in its order. */
+  read(): AsyncIterable<Buffer>;
+  /** Adds a piece. @param end - the place after it, in bytes */
+  add(end: number, piece: Buffer): Promise<void>;
+}
+
 /** There is no such file. */
 class FileMissing extends TemporaryFailure {}
 
@@ -81,13 +89,19 @@ export class CopySource {
    * Downloads the compressed file of titles, and continues where a download was cut. The end is reached only if size
    * and hash are those of the manifest, so the reader must not use the rows before.
    *
+   * @param kept - what an earlier run has downloaded, and where more is kept
    * @throws as fetchManifest() does; TemporaryFailure when the file is gone, so that a newer manifest names another
    */
-  async *downloadTitles(manifest: Manifest, retry: RetryOptions): AsyncGenerator<Buffer> {
+  async *downloadTitles(manifest: Manifest, retry: RetryOptions, kept?: PartialFile): AsyncGenerator<Buffer> {
     const { name, bytes, sha256 } = fileOf(manifest, 'titles');
     const hash = createHash('sha256');
     const retries = new Retries(retry);
     let size = 0;
+    for await (const piece of kept?.read() ?? []) {
+      size += piece.length;
+      hash.update(piece);
+      yield piece;
+    }
     while (size < bytes) {
       const before = size;
       try {
@@ -95,6 +109,7 @@ export class CopySource {
           size += piece.length;
           hash.update(piece);
           retries.reset();
+          await kept?.add(size, piece);
           yield piece;
         }
         // A proxy may cut a response so that it seems to end normally.

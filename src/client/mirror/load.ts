@@ -1,15 +1,19 @@
-import { CopyUnusable, type Manifest } from '../../copies/manifest.js';
+import { CopyUnusable, fileOf, type Manifest } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import { FeedReplaced, PositionRefused, showPosition, type FetchPage } from '../client.js';
 import { follow } from '../follow.js';
 import { retrying, TemporaryFailure, type RetryOptions } from '../retry.js';
 import type { CopySource } from './copy-source.js';
-import { correctFaults, createStaging, findDifferences, stageCopy, STAGING } from './staging.js';
+import { forget, keep, readKept, readPieces } from './kept.js';
+import { correctFaults, findDifferences, stageCopy, stagePages } from './staging.js';
 import type { MirrorOptions } from './options.js';
 import type { MirrorStore, SavedState } from './store.js';
 
 /** A damaged file, or a feed that lacks titles, is not loaded again for an hour, in milliseconds. */
 const UNUSABLE_MS = 3_600_000;
+
+/** What a kept page is of: this, and the identity of its feed. */
+const FEED = 'feed ';
 
 /** The most passes over the feed, while titles keep being created. */
 const MOST_PASSES = 5;
@@ -50,7 +54,15 @@ async function loadCopy(store: MirrorStore, manifest: Manifest, options: MirrorO
   options.observe({ kind: 'loading', copyOf: manifest.created_at, copiesUrl: options.source.url });
   const state = await store.readState();
   const feedId = await requireFollowable(manifest, state?.feedId, options.fetchPage, options);
-  await stageCopy(store, manifest, options.source, options);
+  const source = `copy ${fileOf(manifest, 'titles').sha256}`;
+  if ((await readKept(store))?.source !== source) await forget(store);
+  await stageCopy(store, manifest, options.source, options, {
+    read: () => readPieces(store),
+    add: (end, piece) => keep(store, { source, end }, piece),
+  }).catch(async (error: unknown) => {
+    if (error instanceof CopyUnusable) await forget(store);
+    throw error;
+  });
   await replace(store, options, { position: manifest.position, feedId, copyOf: manifest.created_at });
 }
 
@@ -93,9 +105,11 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
     throw withoutCopy(source, state, 'with --public-key only a signed copy is loaded');
   }
   observe({ kind: 'loading', copyOf: undefined, copiesUrl: source.url });
-  let position = await oldestPosition(fetchPage, signal);
-  let feedId = state?.feedId;
-  await createStaging(store);
+  const kept = await readKept(store);
+  const isOfFeed = kept?.source.startsWith(FEED) === true;
+  if (!isOfFeed) await forget(store);
+  let position = isOfFeed ? kept.end : await oldestPosition(fetchPage, signal);
+  let feedId = state?.feedId ?? (isOfFeed ? kept.source.slice(FEED.length) || undefined : undefined);
   // How many titles the service had before the pass. The feed then has them all, unless it lacks old ones.
   let titles = 0;
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
@@ -105,24 +119,23 @@ async function loadFeed(store: MirrorStore, options: MirrorOptions): Promise<voi
       since: position,
       feedId,
       once: true,
-      async store({ data }, _since, _requestedAt, found) {
-        await store.upsert(STAGING, data);
+      async store({ data, meta }, _since, _requestedAt, found) {
+        await keep(store, { source: FEED + (found ?? ''), end: meta.next_since }, JSON.stringify(data));
         feedId = found;
         observe({
           kind: 'progress',
           progress: { phase: 'reading', rows: (rows += data.length), bytes: 0, total: undefined },
         });
       },
-    }).catch((error: unknown) => {
-      if (error instanceof FeedReplaced) throw withoutProof(source, error);
-      // The oldest position is accepted for a minute, which failures may have taken: start again.
-      throw error instanceof PositionRefused ? new TemporaryFailure(error.message) : error;
+    }).catch(async (error: unknown) => {
+      if (!(error instanceof PositionRefused)) throw error;
+      await forget(store);
+      if (error instanceof FeedReplaced && state !== undefined) throw withoutProof(source, error);
+      // The oldest position is accepted for a minute, and others for a month: start again.
+      throw new TemporaryFailure(error.message);
     });
     signal.throwIfAborted();
-    const { rows: counted } = await store.session.query<{ staged: number }>(
-      `select count(*) as staged from ${STAGING}`,
-    );
-    const { staged = 0 } = counted[0] ?? {};
+    const staged = await stagePages(store);
     if (staged < titles) throw withoutCopy(source, state, 'the feed alone does not have every title');
     titles = await retrying(options, () => countTitles(signal));
     if (staged === titles) return replace(store, options, { position, feedId, copyOf: undefined });
@@ -162,6 +175,7 @@ async function replace(
     const differences = await findDifferences(store);
     await correctFaults(store, differences, allowRemovals);
     await store.recordLoad(baseUrl, position, feedId);
+    await forget(store);
     return differences;
   });
   observe({ kind: 'loaded', copyOf, counts: { inserted: missing, changed: changed + stamp, deleted: extra } });

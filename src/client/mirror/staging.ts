@@ -1,13 +1,13 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { from as copyFrom } from 'pg-copy-streams';
 import { CopyUnusable, fileOf, type CopyFile, type Manifest } from '../../copies/manifest.js';
 import { sqlState } from '../../platform/postgres/errors.js';
 import { printable } from '../../platform/text/plain-text.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
-import { damaged, type CopySource } from './copy-source.js';
+import { damaged, type CopySource, type PartialFile } from './copy-source.js';
+import { forget } from './kept.js';
 import { CONTENT, ENTRY, TITLE_COLUMNS } from './tables.js';
 import type { MirrorStore } from './store.js';
 
@@ -26,16 +26,35 @@ const INVALID_DATA = /^(?:2[23]|54000)/;
 /** The longest line of a copy that is read, in bytes: five times the longest title, all of it escaped. */
 const MAX_LINE_BYTES = 64 * 1024;
 
+/** How much of a copy is staged by one statement, in bytes. */
+const BATCH_BYTES = 256 * 1024;
+
 /** Creates an empty staging table. */
-export async function createStaging({ session }: MirrorStore): Promise<void> {
-  await session.query(
-    `drop table if exists ${STAGING}, pg_temp.lines; create temporary table staged (${TITLE_COLUMNS})`,
+async function createStaging(store: MirrorStore): Promise<void> {
+  await store.query(`drop table if exists ${STAGING}; create temporary table staged (${TITLE_COLUMNS})`);
+}
+
+/** Stages the newest form of each title on the pages of the feed that are kept. @returns the number of titles */
+export async function stagePages(store: MirrorStore): Promise<number> {
+  await createStaging(store);
+  const staging = store.query(
+    `insert into ${STAGING}
+     select distinct on (svc_id) entry.*
+       from ${store.schema}.kept, json_to_recordset(convert_from(content, 'UTF8')::json) as entry(${ENTRY})
+      order by svc_id, updated_at desc`,
   );
+  const { rowCount } = await staging.catch(async (error: unknown) => {
+    // The service may send a valid page the next time.
+    if (INVALID_DATA.test(sqlState(error))) await forget(store);
+    throw error;
+  });
+  return rowCount ?? 0;
 }
 
 /**
  * Loads the titles of a copy into the staging table of the session, and requires that they match the manifest.
  *
+ * @param kept - what an earlier run has downloaded, and where more is kept
  * @throws CopyUnusable when they are not; as CopySource.downloadTitles() does; DatabaseUnavailable
  */
 export async function stageCopy(
@@ -43,8 +62,8 @@ export async function stageCopy(
   manifest: Manifest,
   source: CopySource,
   retry: RetryOptions,
+  kept?: PartialFile,
 ): Promise<void> {
-  const { session } = store;
   const file = fileOf(manifest, 'titles');
   const { name, bytes: total, rows: expected } = file;
   const failed = new AbortController();
@@ -53,30 +72,31 @@ export async function stageCopy(
   async function* compressed(): AsyncGenerator<Buffer> {
     let bytes = 0;
     const untilThen = { ...retry, signal: AbortSignal.any([retry.signal, failed.signal]) };
-    for await (const piece of source.downloadTitles(manifest, untilThen)) {
+    for await (const piece of source.downloadTitles(manifest, untilThen, kept)) {
       yield piece;
       bytes += piece.length;
       show('reading', Math.floor((expected * bytes) / total), bytes, total);
     }
   }
+  let staged = 0;
+  const stage = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const lines of wholeLines(pieces)) staged += await stageLines(store, lines);
+  };
   try {
     await createStaging(store);
-    await session.query('create temporary table lines (line json)');
-    // As they were written: see copyAsNdjson().
-    const copy = copyFrom(`copy pg_temp.lines from stdin (format csv, quote e'\\x01', delimiter e'\\x02')`);
-    // The download may wait for its host.
-    const stored = session.query(copy).once('error', () => failed.abort());
-    await pipeline(compressed, createGunzip(), (pieces) => requireBounds(file, pieces), stored);
-    show('comparing', expected, total);
-    const { rowCount } = await session.query(
-      `insert into ${STAGING} select entry.* from pg_temp.lines, json_to_record(line) as entry(${ENTRY})`,
+    await pipeline(
+      compressed,
+      createGunzip({ chunkSize: BATCH_BYTES }),
+      (pieces) => requireBounds(file, pieces),
+      // The download may wait for its host.
+      (pieces) => stage(pieces).finally(() => failed.abort()),
     );
-    if (rowCount !== expected) {
+    show('comparing', expected, total);
+    if (staged !== expected) {
       throw new CopyUnusable(
-        `The file ${name} of the published copy has ${rowCount ?? 0} rows, but the manifest lists ${expected}.`,
+        `The file ${name} of the published copy has ${staged} rows, but the manifest lists ${expected}.`,
       );
     }
-    await session.query('drop table pg_temp.lines');
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     const { message, code } = error as NodeJS.ErrnoException;
@@ -86,8 +106,31 @@ export async function stageCopy(
         cause: error,
       });
     }
-    throw session.toOwnError(error);
+    throw error;
   }
+}
+
+/** Regroups the pieces of a file, so that each has whole lines. The lines are bounded before. */
+async function* wholeLines(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    const text = Buffer.concat([rest, piece]);
+    const end = text.lastIndexOf('\n');
+    rest = text.subarray(end + 1);
+    if (end > 0) yield text.subarray(0, end);
+  }
+  if (rest.length > 0) yield rest;
+}
+
+/** @param lines - rows as JSON objects @returns the number of rows */
+async function stageLines(store: MirrorStore, lines: Buffer): Promise<number> {
+  // In JSON, a line feed occurs only between values.
+  const rows = `[${lines.toString().replaceAll('\n', ',')}]`;
+  const { rowCount } = await store.query(
+    `insert into ${STAGING} select entry.* from json_to_recordset($1) as entry(${ENTRY})`,
+    [rows],
+  );
+  return rowCount ?? 0;
 }
 
 /**
@@ -127,14 +170,10 @@ export function stampAt(seconds: number): string {
  * @param reached - the furthest position of the mirror: its rows with stamps between `copied` and this are newer than
  *   the staged ones
  */
-export async function findDifferences(
-  { session, schema }: MirrorStore,
-  copied = Infinity,
-  reached = Infinity,
-): Promise<RowCounts> {
+export async function findDifferences(store: MirrorStore, copied = Infinity, reached = Infinity): Promise<RowCounts> {
   // A collation of the owner's may take different texts for equal. Autovacuum, which also analyzes, does not see
   // temporary tables.
-  await session.query(
+  await store.query(
     `analyze ${STAGING};
      create temporary table differences on commit drop as
      select svc_id, case
@@ -145,12 +184,12 @@ export async function findDifferences(
               when s.updated_at = t.updated_at then 'changed'
               else 'stamp'
             end as difference
-       from ${STAGING} s full join ${schema}.titles t using (svc_id)
+       from ${STAGING} s full join ${store.schema}.titles t using (svc_id)
       where (s.media_type collate "C", s.title collate "C", s.updated_at, s.has_bundles)
             is distinct from (t.media_type collate "C", t.title collate "C", t.updated_at, t.has_bundles);
      analyze pg_temp.differences`,
   );
-  const { rows } = await session.query<{ difference: keyof RowCounts; rows: number }>(
+  const { rows } = await store.query<{ difference: keyof RowCounts; rows: number }>(
     'select difference, count(*) as rows from pg_temp.differences group by difference',
   );
   const counts = { missing: 0, changed: 0, stamp: 0, extra: 0, newer: 0 };
@@ -164,13 +203,11 @@ export async function findDifferences(
  * @param allowRemovals - also if that removes more than a tenth of the rows, rounded up, or all of them
  * @throws CopyUnusable otherwise
  */
-export async function correctFaults(
-  { session, schema }: MirrorStore,
-  { extra }: RowCounts,
-  allowRemovals: boolean,
-): Promise<void> {
+export async function correctFaults(store: MirrorStore, { extra }: RowCounts, allowRemovals: boolean): Promise<void> {
   if (extra > 0 && !allowRemovals) {
-    const { rows: counted } = await session.query<{ rows: number }>(`select count(*) as rows from ${schema}.titles`);
+    const { rows: counted } = await store.query<{ rows: number }>(
+      `select count(*) as rows from ${store.schema}.titles`,
+    );
     const { rows = 0 } = counted[0] ?? {};
     if (extra === rows || extra > Math.ceil(rows / 10)) {
       const removals = `${formatCount(extra)} of the mirror's ${countOf(rows, 'row')}`;
@@ -181,12 +218,12 @@ export async function correctFaults(
       });
     }
   }
-  await session.query(
-    `delete from ${schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
-     update ${schema}.titles t set (${CONTENT}) = (s.media_type, s.title, s.updated_at, s.has_bundles)
+  await store.query(
+    `delete from ${store.schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
+     update ${store.schema}.titles t set (${CONTENT}) = (s.media_type, s.title, s.updated_at, s.has_bundles)
        from ${STAGING} s join pg_temp.differences d using (svc_id)
       where s.svc_id = t.svc_id and d.difference in ('changed', 'stamp');
-     insert into ${schema}.titles (svc_id, ${CONTENT})
+     insert into ${store.schema}.titles (svc_id, ${CONTENT})
      select svc_id, ${CONTENT} from ${STAGING} s join pg_temp.differences d using (svc_id)
       where d.difference = 'missing' order by svc_id`,
   );

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { OperatorError } from '../../errors.js';
 import type { ChangesPage } from '../client.js';
 import type { StoreOptions } from './options.js';
+import { Semaphore } from '../../platform/async/semaphore.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 import { CONTENT, ENTRY } from './tables.js';
 import { bounded, connect, openTables } from './session.js';
@@ -34,9 +35,10 @@ export class PositionMoved extends OperatorError {}
 export class MirrorStore {
   /** As SQL. */
   readonly schema: string;
+  readonly #turns = new Semaphore(1);
 
   private constructor(
-    readonly session: Connection,
+    private readonly session: Connection,
     name: string,
     private readonly signal: AbortSignal,
   ) {
@@ -67,11 +69,26 @@ export class MirrorStore {
     }
   }
 
+  /**
+   * Sends a query once those before it have their answers: the driver takes one at a time, and the parts of a load query
+   * independently.
+   *
+   * @throws DatabaseUnavailable, or the database's error
+   */
+  async query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<pg.QueryResult<Row>> {
+    await this.#turns.acquire();
+    try {
+      return await this.session.query<Row>(text, values);
+    } finally {
+      this.#turns.release();
+    }
+  }
+
   /** @returns undefined before the first copy is complete @throws DatabaseUnavailable, or the database's error */
   async readState(): Promise<SavedState | undefined> {
     const { rows } = await bounded(
       this.session,
-      this.session.query<Omit<SavedState, 'feedId'> & { feedId: string | null }>(
+      this.query<Omit<SavedState, 'feedId'> & { feedId: string | null }>(
         `select base_url as "baseUrl", position::float8, reached::float8, caught_up::float8 as "caughtUp",
                 copy_position::float8 as "copyPosition", feed_id as "feedId"
            from ${this.schema}.state`,
@@ -96,8 +113,8 @@ export class MirrorStore {
       if (isKnown && (meta.has_more || isCaughtUp)) return;
     }
     await this.#changeQuickly(async () => {
-      if (entries.length > 0) await this.upsert(`${this.schema}.titles`, entries);
-      const { rowCount } = await this.session.query(
+      if (entries.length > 0) await this.#upsert(entries);
+      const { rowCount } = await this.query(
         `update ${this.schema}.state
             set position = $2, reached = greatest(reached, $2), caught_up = case when $3 then caught_up else $2 end,
                 feed_id = $4
@@ -115,7 +132,7 @@ export class MirrorStore {
    * @param feedId - the identity of the feed that the position is of; undefined when unknown
    */
   async recordLoad(baseUrl: string, position: number, feedId: string | undefined): Promise<void> {
-    await this.session.query(
+    await this.query(
       `insert into ${this.schema}.state (base_url, position, reached, caught_up, copy_position, feed_id)
        values ($1, $2, $2, $2, $2, $3)
        on conflict (singleton) do update
@@ -126,7 +143,7 @@ export class MirrorStore {
 
   /** Moves the mirror back after a repair, within a transaction. @param from - the position to follow the feed from */
   async moveBack(from: number): Promise<void> {
-    await this.session.query(
+    await this.query(
       `update ${this.schema}.state set position = least(position, $1), caught_up = least(caught_up, $1)`,
       [from.toFixed(6)],
     );
@@ -145,17 +162,17 @@ export class MirrorStore {
    */
   async transaction<T>(mode: 'read' | 'write', work: () => Promise<T>): Promise<T> {
     try {
-      await this.session.query(
+      await this.query(
         mode === 'read'
           ? 'begin isolation level repeatable read'
           : `begin isolation level read committed; lock table ${this.schema}.state in share row exclusive mode`,
       );
       const result = await work();
-      await this.session.query('commit');
+      await this.query('commit');
       return result;
     } catch (error) {
       // Also after a lost connection, where it fails.
-      await this.session.query('rollback').catch(() => undefined);
+      await this.query('rollback').catch(() => undefined);
       throw error;
     }
   }
@@ -166,14 +183,10 @@ export class MirrorStore {
     this.session.destroy();
   };
 
-  /**
-   * Writes entries into a table with the columns of the titles, in place of earlier ones of the same titles.
-   *
-   * @throws the database's error
-   */
-  async upsert(table: string, entries: readonly Entry[]): Promise<void> {
-    await this.session.query(
-      `insert into ${table} (svc_id, ${CONTENT})
+  /** Writes entries in place of earlier ones of the same titles. @throws the database's error */
+  async #upsert(entries: readonly Entry[]): Promise<void> {
+    await this.query(
+      `insert into ${this.schema}.titles (svc_id, ${CONTENT})
        select distinct on (svc_id) svc_id, ${CONTENT} from json_to_recordset($1) as entry(${ENTRY})
         order by svc_id, updated_at desc
        on conflict (svc_id) do update

@@ -15,15 +15,19 @@ export const CONTENT = 'media_type, title, updated_at, has_bundles';
 /** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
 export async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
   const schema = pg.escapeIdentifier(name);
-  const { rows } = await session.query<Record<'schema' | 'state' | 'titles' | 'feed', string | null>>(
+  const { rows } = await session.query<Record<'schema' | 'state' | 'titles' | 'kept' | 'feed', string | null>>(
     `select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles,
+            to_regclass($4)::text as kept,
             (select attname from pg_attribute where attrelid = to_regclass($2) and attname = 'feed_id') as feed`,
-    [schema, `${schema}.state`, `${schema}.titles`],
+    [schema, `${schema}.state`, `${schema}.titles`, `${schema}.kept`],
   );
   const [found] = rows;
+  // Unlogged, so that it costs little to write: a crash of PostgreSQL empties it.
+  const kept = `create unlogged table ${schema}.kept (place numeric primary key, source text not null, content bytea not null)`;
   if (found?.state) {
     // A mirror that an earlier version made.
     if (!found.feed) await session.query(`alter table ${schema}.state add column if not exists feed_id text`);
+    if (isMirror && !found.kept) await session.query(kept);
     return;
   }
   if (!isMirror) {
@@ -40,6 +44,7 @@ export async function requireTables(session: Connection, name: string, isMirror:
   await session.query(`
       ${found?.schema ? '' : `create schema ${schema};`}
       create table ${schema}.titles (${TITLE_COLUMNS});
+      ${kept};
       create table ${schema}.state (
         singleton boolean primary key default true check (singleton),
         base_url text not null,

@@ -62,12 +62,11 @@ export async function verify(
   await requireFollowable(manifest, feedId, fetchPage, retry);
   await stageCopy(store, manifest, source, retry);
   return store.transaction(repairs ? 'write' : 'read', async () => {
-    const { session, schema } = store;
     // Once more: a mirror that is running may have loaded another copy.
     const state = await requireComparable(store, manifest);
     // The position of a copy of a quiet catalogue is later than its newest stamp, which a mirror stays at.
-    const { rows: counted } = await session.query<{ mirrored: number; isBehind: boolean | null }>(
-      `select (select count(*) from ${schema}.titles) as mirrored,
+    const { rows: counted } = await store.query<{ mirrored: number; isBehind: boolean | null }>(
+      `select (select count(*) from ${store.schema}.titles) as mirrored,
               (select max(updated_at) from ${STAGING}) > ${stampAt(state.caughtUp)} as "isBehind"`,
     );
     // What was changed before the copy and again after it may come at any later place of the feed, so that nothing can be
@@ -82,7 +81,7 @@ export async function verify(
     const counts = await findDifferences(store, completeUntil, state.reached);
     const { newer, ...faults } = counts;
     const differences = FAULTS.reduce((sum, fault) => sum + faults[fault], 0);
-    const { rows: first } = await session.query<{ svcId: string; fault: Fault }>(
+    const { rows: first } = await store.query<{ svcId: string; fault: Fault }>(
       `select svc_id as "svcId", difference as fault from pg_temp.differences
         where difference = any($1) order by svc_id limit ${LISTED}`,
       [FAULTS],

@@ -58,6 +58,7 @@ export function mirrorWorld() {
     host.files.clear();
     host.refusals.clear();
     host.requests.length = 0;
+    host.sendsAtMost = Infinity;
   };
   beforeEach(reset);
 
@@ -98,7 +99,8 @@ export function mirrorWorld() {
       return stderr;
     },
     /** Starts the mirror in a process of its own. */
-    startProcess: (): RunningProgram => startProgram(args(['--interval', '0.1']), environment()),
+    startProcess: (...more: string[]): RunningProgram =>
+      startProgram(args(['--interval', '0.1', ...more]), environment()),
     /** Starts the mirror in this process. */
     startUnawaited: (...more: string[]): RunningCommand =>
       startCommand(args(['--interval', '0.1', ...more]), environment()),

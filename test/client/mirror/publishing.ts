@@ -15,8 +15,10 @@ export interface CopyHost {
   readonly files: Map<string, Buffer>;
   /** Statuses that paths are refused with. */
   readonly refusals: Map<string, number>;
-  /** The paths of the requests, and whether each had a key. */
-  readonly requests: { readonly path: string; readonly hasKey: boolean }[];
+  /** The paths of the requests, the place that each asks to begin from, and whether it had a key. */
+  readonly requests: { readonly path: string; readonly from: number; readonly hasKey: boolean }[];
+  /** How much of a file a response has before it stops, in bytes. The manifest is whole. */
+  sendsAtMost: number;
   /** Publishes a catalogue. @returns its manifest */
   publish(catalogue: { readonly url: string; readonly db: Knex }, signedBy?: KeyObject): Promise<Manifest>;
   close(): Promise<void>;
@@ -29,17 +31,26 @@ export async function startCopyHost(): Promise<CopyHost> {
   let time = 0;
   const server = createServer((request, response) => {
     const path = request.url ?? '';
-    requests.push({ path, hasKey: request.headers.authorization !== undefined });
-    const file = files.get(path.slice(1));
-    response.statusCode = refusals.get(path) ?? (file === undefined ? 404 : 200);
+    const [, start] = /^bytes=(\d+)-$/.exec(request.headers.range ?? '') ?? [];
+    const from = Number(start ?? 0);
+    requests.push({ path, from, hasKey: request.headers.authorization !== undefined });
+    const file = files.get(path.slice(1))?.subarray(from);
+    response.statusCode = refusals.get(path) ?? (file === undefined ? 404 : start === undefined ? 200 : 206);
+    if (start !== undefined) response.setHeader('content-range', `bytes ${from}-/*`);
     // As hosts do with JSON.
     const isCompressed = file !== undefined && path === `/${MANIFEST_NAME}`;
     if (isCompressed) response.setHeader('content-encoding', 'gzip');
-    response.end(isCompressed ? gzipSync(file) : file);
+    if (isCompressed || file === undefined || file.length <= host.sendsAtMost) {
+      response.end(isCompressed ? gzipSync(file) : file);
+    } else {
+      response.setHeader('content-length', file.length);
+      response.write(file.subarray(0, host.sendsAtMost));
+    }
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return {
+  const host: CopyHost = {
+    sendsAtMost: Infinity,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     files,
     refusals,
@@ -66,4 +77,5 @@ export async function startCopyHost(): Promise<CopyHost> {
       await once(server, 'close');
     },
   };
+  return host;
 }
