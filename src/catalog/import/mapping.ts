@@ -99,8 +99,9 @@ export function acceptedWords({ type }: Column): string {
  * @throws OperatorError when a needed column is missing, or one of ours is there twice
  */
 export function locateColumns(columns: readonly MappedColumn[], header: readonly string[]): number[] {
-  const missing = columns.filter(({ theirs, isNeeded }) => isNeeded && !header.includes(theirs));
-  if (missing.length > 0) throw missingColumns(missing, header);
+  const needed = columns.filter(({ isNeeded }) => isNeeded);
+  const missing = needed.filter(({ theirs }) => !header.includes(theirs));
+  if (missing.length > 0) throw missingColumns(missing, header, missing.length === needed.length);
   return columns.map((column) => {
     const place = header.indexOf(column.theirs);
     if (place >= 0 && header.includes(column.theirs, place + 1)) {
@@ -112,15 +113,22 @@ export function locateColumns(columns: readonly MappedColumn[], header: readonly
   });
 }
 
-/** Makes the error for columns that the file lacks. @param found - the columns of the file */
-export function missingColumns(missing: readonly MappedColumn[], found: readonly string[]): OperatorError {
+/** Makes the error for columns that the file lacks. @param found - the columns of the file, or its first row */
+export function missingColumns(
+  missing: readonly MappedColumn[],
+  found: readonly string[],
+  mayBeRow = false,
+): OperatorError {
   const list = found.length === 0 ? 'none' : found.map((column) => quote(column)).join(', ');
   const wanted = missing.map(({ name, theirs }) => (theirs === name ? name : `${quote(theirs)}, given for ${name}`));
   const options = missing.map(({ name }) => `--column ${name}=THEIRS`).join(' ');
   const fill =
     missing.some(({ type }) => type === 'media_type') && 'fill a missing column with --value media_type:=OURS';
+  const header = `If the file has no header line, put one before it that names each column, such as ${names(missing)}.`;
   return new OperatorError(`The file has no column ${wanted.join(' or ')}. Its columns: ${list}.`, {
-    advice: `Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}${fill ? `, or ${fill}` : ''}.`,
+    advice:
+      `Choose ${missing.length === 1 ? 'one' : 'them'} with ${options}${fill ? `, or ${fill}` : ''}.` +
+      (mayBeRow ? ` ${header}` : ''),
   });
 }
 

@@ -120,7 +120,8 @@ function checkId(cell: string, name: string): Checked {
   const id = cell.trim();
   if (ID.test(id)) return id;
   if (id === '') return new Rejection(`${name} is empty`);
-  return new Rejection(`${name} must be 1 to 64 of A-Z, a-z, 0-9, _ and -`, quote(id));
+  const advice = 'no option changes ids, so shorten others, such as URIs, in the file';
+  return new Rejection(`${name} must be 1 to 64 of A-Z, a-z, 0-9, _ and -; ${advice}`, quote(id));
 }
 
 /** White space at the ends of a text is kept: it may be intended. */

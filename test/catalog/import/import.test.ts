@@ -30,7 +30,8 @@ const mapping = (entries: Record<string, Record<string, string>>): NonNullable<I
 
 const columns = (entries: Record<string, string>) => ({ columns: new Map(Object.entries(entries)) });
 
-const BAD_ID = 'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -';
+const BAD_ID =
+  'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -; no option changes ids, so shorten others, such as URIs, in the file';
 const BAD_TYPE =
   'media_type must be movie or series; map other values with --value media_type:THEIRS=OURS, or leave such rows out with --skip-unmapped as well';
 

@@ -141,6 +141,14 @@ describe('a reader of files', () => {
       ['svc_id,name', []],
       ['\n\r\n', ['The file is empty; a header line is required.']],
       [
+        'q1,Ada\nq2,Bob\n',
+        [
+          'The file has no column svc_id or name. Its columns: "q1", "Ada". Choose them with --column svc_id=THEIRS ' +
+            '--column name=THEIRS. If the file has no header line, put one before it that names each column, such as ' +
+            'svc_id, name.',
+        ],
+      ],
+      [
         'id,name\na,b\n',
         ['The file has no column svc_id. Its columns: "id", "name". Choose one with --column svc_id=THEIRS.'],
       ],
