@@ -13,6 +13,7 @@ const VALUES = ['--value', 'media_type:Movie=movie', '--value', 'media_type:Show
 const SUMMARY = 'titles: 3 rows read: 2 created, 0 updated, 0 unchanged, 0 skipped, 1 rejected\n';
 const BAD_ID =
   'svc_id must be 1 to 64 of A-Z, a-z, 0-9, _ and -; no option changes ids, so shorten others, such as URIs, in the file';
+const NO_ESCAPES = 'if the file has no escapes, import it with --no-escapes';
 const REJECTED = /1 row rejected: media_type must be movie or series; map [^\n]*\n {2}line 5: "Short"\n/m;
 
 describe('catalog import', () => {
@@ -50,7 +51,7 @@ describe('catalog import', () => {
     assert.deepEqual(await run([inFolder('titles.TSV.gz'), ...flags]), {
       code: 0,
       stdout: 'titles: 3 rows read: 0 created, 0 updated, 2 unchanged, 1 skipped, 0 rejected\n',
-      stderr: '',
+      stderr: `1 row accepted: title has a control character; ${NO_ESCAPES}\n  line 3: "B�b"\n`,
     });
   });
 
@@ -60,7 +61,7 @@ describe('catalog import', () => {
     });
     assert.deepEqual([code, stderr], [0, '']);
     const counts = { rows: 1, created: 1, updated: 0, unchanged: 0, skipped: 0, rejected: 0 };
-    assert.deepEqual(JSON.parse(stdout), { kind: 'people', ...counts, rejections: [] });
+    assert.deepEqual(JSON.parse(stdout), { kind: 'people', ...counts, rejections: [], warnings: [] });
   });
 
   it('reads standard input, plain or gzip', async () => {
@@ -78,6 +79,35 @@ describe('catalog import', () => {
     assert.match(stderr, /titles: reading: 100 %, 3 rows/);
     assert.match(stderr, /titles: writing: 100 %, 2 rows/);
     assert.match(stderr, REJECTED);
+  });
+
+  it('imports and reports names with control characters, which an escape made, and keeps backslashes with --no-escapes', async () => {
+    const flags = ['-', '--kind', 'people', '--format', 'tsv'];
+    const file = 'svc_id\tname\na\tC:\\new\\table\nb\t\\x\nc\tdel\u007f\n\\N\ta\\tb\n';
+    const names = async () => (await world.db('people').orderBy('svc_id').pluck('name')) as unknown;
+    const escaped = await run(flags, file);
+    assert.deepEqual(escaped, {
+      code: 0,
+      stdout: 'people: 4 rows read: 3 created, 0 updated, 0 unchanged, 0 skipped, 1 rejected\n',
+      stderr: [
+        `2 rows accepted: name has a control character; ${NO_ESCAPES}`,
+        '  line 2: "C:�ew�able"',
+        '  line 4: "del�"',
+        '1 row rejected: svc_id is empty',
+        '  line 5: ",a�b"',
+        '',
+      ].join('\n'),
+    });
+    assert.deepEqual(await names(), ['C:\new\table', '\\x', 'del\u007f']);
+    const { stderr } = await run([...flags, '--no-escapes', '--verbose'], file);
+    assert.equal(stderr, 'line 4: name has a control character: "del�"\nline 5: svc_id is empty: ",a\\\\tb"\n');
+    assert.deepEqual(await names(), ['C:\\new\\table', '\\x', 'del\u007f']);
+    const { stdout } = await run([...flags, '--json'], file);
+    const { warnings } = JSON.parse(stdout) as { warnings: { rows: number }[] };
+    assert.deepEqual(
+      warnings.map(({ rows }) => rows),
+      [2],
+    );
   });
 
   describe('with rejected rows', () => {
@@ -227,6 +257,7 @@ describe('catalog import', () => {
       [[...FLAGS, ...VALUES, ...VALUES], /media_type:Movie is mapped twice/],
       [[...FLAGS, '--column', 'nope=x'], /^catalog: --column: titles have no column "nope"/],
       [[...FLAGS, '--max-rejected', '0'], /--max-rejected/],
+      [[...FLAGS, '--no-escapes'], /^catalog: --no-escapes requires a TSV file/],
       [[...FLAGS, '--skip-unmapped'], /^catalog: --skip-unmapped requires --value/],
     ] as const) {
       await assertRefused([inFolder('titles.csv'), ...args], message, 2);

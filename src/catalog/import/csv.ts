@@ -4,10 +4,10 @@ import { decodeUtf8, LONGEST_ROW, NOT_UTF8, quoteBytes, type RowReader, type Row
 
 /**
  * CSV is that of RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is
- * rejected. TSV is IANA `text/tab-separated-values` with the escapes of PostgreSQL's text format. There a quote is an
- * ordinary character.
+ * rejected. TSV is IANA `text/tab-separated-values` with the escapes of PostgreSQL's text format, of which plain TSV
+ * has `\N` alone, as public movie databases do. There a quote is an ordinary character.
  */
-export type Dialect = 'csv' | 'tsv';
+export type Dialect = 'csv' | 'tsv' | 'plain tsv';
 
 /** The escapes that PostgreSQL writes in COPY's text format (documentation of COPY, "Text Format"). */
 const ESCAPED = /\\[bfnrtv\\]/g;
@@ -47,6 +47,7 @@ export class CsvReader implements RowReader {
   readonly #columns: readonly MappedColumn[];
   readonly #sink: RowSink;
   readonly #isCsv: boolean;
+  readonly #hasEscapes: boolean;
   readonly #delimiter: number;
   /** Unread bytes as Latin-1, from the beginning of a row. */
   #text = '';
@@ -63,6 +64,7 @@ export class CsvReader implements RowReader {
     this.#columns = columns;
     this.#sink = sink;
     this.#isCsv = dialect === 'csv';
+    this.#hasEscapes = dialect === 'tsv';
     this.#delimiter = this.#isCsv ? COMMA : TAB;
   }
 
@@ -201,7 +203,8 @@ export class CsvReader implements RowReader {
   /** An unescaped backslash is kept: PostgreSQL doubles each, so this one comes from a program without escapes. */
   #unescape(cell: string): string {
     if (this.#isCsv || !cell.includes('\\')) return cell;
-    return cell === NULL ? '' : cell.replace(ESCAPED, (escaped) => CHARACTERS[escaped] ?? escaped);
+    if (cell === NULL) return '';
+    return this.#hasEscapes ? cell.replace(ESCAPED, (escaped) => CHARACTERS[escaped] ?? escaped) : cell;
   }
 
   /** Handles a row whose rest may never arrive. @param open - the index of its unclosed quoted field, or -1 */

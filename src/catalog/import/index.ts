@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import { readText } from './bytes.js';
 import type { Kind } from '../columns.js';
-import { CsvReader } from './csv.js';
+import { CsvReader, type Dialect } from './csv.js';
 import { mapColumns, type MappingOptions } from './mapping.js';
 import { mergeStaged, type Merged, fillStaging, removeRepeated } from './staging.js';
 import { NdjsonReader } from './ndjson.js';
@@ -13,7 +13,7 @@ import { withSession } from '../session.js';
 import type { OnProgress } from '../../platform/process/progress.js';
 import { countOf, formatCount } from '../../platform/text/count.js';
 
-export type Format = 'csv' | 'tsv' | 'ndjson';
+export type Format = Dialect | 'ndjson';
 
 export interface ImportOptions extends MappingOptions {
   readonly kind: Kind;
@@ -22,6 +22,8 @@ export interface ImportOptions extends MappingOptions {
   readonly maxRejected?: number | undefined;
   /** Called for each rejected row, when it is found. */
   readonly onRejected?: OnRejected;
+  /** Called for each row that is accepted, but probably not as its author meant it. */
+  readonly onWarning?: OnRejected;
   readonly onProgress?: OnProgress;
   readonly signal?: AbortSignal;
 }
@@ -49,14 +51,19 @@ const PIECE = 64 * 1024;
  *   signal is aborted, with what was written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
-  const { kind, format, maxRejected = Infinity, signal, onRejected } = options;
+  const { kind, format, maxRejected = Infinity, signal, onRejected, onWarning } = options;
   const option = maxRejected === 0 ? '--strict' : `--max-rejected ${maxRejected}`;
   const columns = mapColumns(kind, options);
-  const rows: Rows = new Rows(columns, (line, reason, found) => {
-    if (rows.rejected > maxRejected)
-      throw new OperatorError(`line ${line}: ${reason}: ${found}. Nothing was written (${option}).`);
-    onRejected?.(line, reason, found);
-  });
+  const warningAdvice = format === 'tsv' ? '; if the file has no escapes, import it with --no-escapes' : '';
+  const rows: Rows = new Rows(
+    columns,
+    (line, reason, found) => {
+      if (rows.rejected > maxRejected)
+        throw new OperatorError(`line ${line}: ${reason}: ${found}. Nothing was written (${option}).`);
+      onRejected?.(line, reason, found);
+    },
+    (line, reason, found) => onWarning?.(line, reason + warningAdvice, found),
+  );
   let merged: Merged = { created: 0, updated: 0, unchanged: 0 };
   let bytes = 0;
   const notify = (phase: 'reading' | 'writing', done: number, total?: number): void => {

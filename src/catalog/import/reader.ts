@@ -23,10 +23,10 @@ export interface RowSink {
 }
 
 /**
- * Takes a rejected row.
+ * Takes a rejected row, or a suspicious one.
  *
  * @param reason - the same for all rows with this fault
- * @param found - what this row has instead, fit to print
+ * @param found - what this row has, fit to print
  */
 export type OnRejected = (line: number, reason: string, found: string) => void;
 

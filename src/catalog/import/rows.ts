@@ -30,8 +30,6 @@ type Checked = string | typeof SKIP | Rejection;
  * merge cannot fail because of a row.
  */
 export class Rows implements RowSink {
-  readonly #columns: readonly MappedColumn[];
-  readonly #onRejected: OnRejected;
   #copyText = '';
   #lastId = '';
   /** Whether each id is greater than the one before it. Then no id is repeated. */
@@ -42,11 +40,15 @@ export class Rows implements RowSink {
   skipped = 0;
   rejected = 0;
 
-  /** @param onRejected - may throw to stop the import at this row */
-  constructor(columns: readonly MappedColumn[], onRejected: OnRejected) {
-    this.#columns = columns;
-    this.#onRejected = onRejected;
-  }
+  /**
+   * @param onRejected - may throw to stop the import at this row
+   * @param onWarning - called for a row that is accepted, but probably not as its author meant it
+   */
+  constructor(
+    private readonly columns: readonly MappedColumn[],
+    private readonly onRejected: OnRejected,
+    private readonly onWarning: OnRejected,
+  ) {}
 
   /** The length of the COPY text that {@link take} would return, in characters. */
   get waiting(): number {
@@ -66,6 +68,7 @@ export class Rows implements RowSink {
     if (typeof checked === 'string') {
       this.#copyText += checked;
       this.staged++;
+      this.#warn(cells, line);
     } else if (checked === SKIP) {
       this.skipped++;
     } else {
@@ -86,14 +89,21 @@ export class Rows implements RowSink {
 
   #reject(line: number, reason: string, found: string): void {
     this.rejected++;
-    this.#onRejected(line, reason, found);
+    this.onRejected(line, reason, found);
+  }
+
+  #warn(cells: readonly string[], line: number): void {
+    for (const [index, { name, type }] of this.columns.entries()) {
+      const cell = cells[index] ?? '';
+      if (type === 'text' && /\p{Cc}/u.test(cell)) this.onWarning(line, `${name} has a control character`, quote(cell));
+    }
   }
 
   #check(cells: readonly string[], line: number): Checked {
     let text = String(line);
     let rejection: Rejection | undefined;
     let index = 0;
-    for (const column of this.#columns) {
+    for (const column of this.columns) {
       const value = checkCell(cells[index++] ?? '', column);
       if (value === SKIP) return SKIP;
       if (typeof value === 'string') {

@@ -8,13 +8,14 @@ import { kindOption, positiveInteger } from '../arguments.js';
 import { formatCount } from '../../platform/text/count.js';
 import { assignment, valueMapping, type Assignments, type ValueMappings } from './import-mapping.js';
 import { ProgressDisplay } from '../output/progress-display.js';
-import { Rejections } from './rejections.js';
+import { RowGroups } from './row-groups.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 
 interface ImportFlags extends JsonFlag {
   readonly kind: Kind;
-  readonly format?: Format;
+  readonly format?: keyof typeof FORMATS;
+  readonly escapes: boolean;
   readonly column?: Assignments;
   readonly value?: ValueMappings;
   readonly skipUnmapped?: boolean;
@@ -24,11 +25,11 @@ interface ImportFlags extends JsonFlag {
 }
 
 /** The formats, and how the names of their files end. */
-const FORMATS: Readonly<Record<Format, RegExp>> = {
+const FORMATS = {
   csv: /\.csv(\.gz)?$/i,
   tsv: /\.tsv(\.gz)?$/i,
   ndjson: /\.(ndjson|jsonl)(\.gz)?$/i,
-};
+} satisfies Partial<Record<Format, RegExp>>;
 
 /** How many bytes of a file one read takes. */
 const CHUNK = 256 * 1024;
@@ -40,7 +41,8 @@ const NOTES = `Columns, from the header line of CSV and TSV or the members of ea
   people, collections  svc_id, name
 
 In TSV a quote is an ordinary character, \\N is an empty cell, and \\t, \\n and \\\\ in a cell stand for a tab, a line feed
-and a backslash, as in PostgreSQL.
+and a backslash, as in PostgreSQL. For files without such escapes, such as those of IMDb, add --no-escapes: only \\N keeps
+its meaning. Titles and names with a control character are imported and reported.
 
 Rows with new ids are created, and existing rows that differ are updated. If an optional column is absent or its cell is
 empty, an existing row keeps its value, and a new title gets false. --value media_type:=movie makes every title of a
@@ -68,6 +70,7 @@ export const registerImport: RegisterCommand = (program, context) => {
     .addOption(
       new Option('--format <format>', 'format of the file (default: from its extension)').choices(Object.keys(FORMATS)),
     )
+    .option('--no-escapes', 'treat backslashes in TSV as ordinary characters, except in \\N')
     .option('--column <ours=theirs>', "read the file's column THEIRS as our column OURS; repeatable", assignment)
     .option(
       '--value <column:theirs=ours>',
@@ -75,7 +78,7 @@ export const registerImport: RegisterCommand = (program, context) => {
       valueMapping,
     )
     .option('--skip-unmapped', 'skip rows whose value in a --value column is neither mapped nor one of ours')
-    .option('--verbose', 'report every rejected row, instead of the first ones of each reason')
+    .option('--verbose', 'report every rejected or suspicious row, instead of the first ones of each reason')
     .option('--strict', 'stop at the first rejected row and write nothing')
     .option('--max-rejected <n>', 'stop and write nothing once more than N rows are rejected', positiveInteger)
     .action((file: string, flags: ImportFlags) => run(file, flags, context));
@@ -83,25 +86,28 @@ export const registerImport: RegisterCommand = (program, context) => {
 
 async function run(file: string, flags: ImportFlags, context: CommandContext): Promise<void> {
   const format = flags.format ?? inferFormatOf(file);
+  if (!flags.escapes && format !== 'tsv') throw new UsageError('--no-escapes requires a TSV file.');
   const { source, size } = file === '-' ? { source: context.stdin, size: undefined } : await openFile(file);
-  const rejections = new Rejections();
+  const [rejections, warnings] = [new RowGroups(), new RowGroups()];
   const display = new ProgressDisplay(context.stderr, { label: flags.kind, size, isEnabled: !flags.json });
+  const addTo = (groups: RowGroups) => (line: number, reason: string, found: string) => {
+    groups.add(line, reason, found);
+    if (flags.verbose) display.printLine(`line ${line}: ${reason}: ${found}`);
+  };
   let result: ImportResult;
   try {
     result = await context.withDatabase(
       (db) =>
         importCatalogue(db, source, {
           kind: flags.kind,
-          format,
+          format: flags.escapes ? format : 'plain tsv',
           signal: context.signal,
           columns: flags.column,
           values: flags.value,
           skipUnmapped: flags.skipUnmapped,
           maxRejected: flags.strict ? 0 : flags.maxRejected,
-          onRejected: (line, reason, found) => {
-            rejections.add(line, reason, found);
-            if (flags.verbose) display.printLine(`line ${line}: ${reason}: ${found}`);
-          },
+          onRejected: addTo(rejections),
+          onWarning: addTo(warnings),
           onProgress: (progress) => display.update(progress),
         }),
       { bulk: true },
@@ -112,8 +118,8 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
     display.stop();
     source.destroy();
   }
-  if (!flags.json && !flags.verbose) context.stderr.write(rejections.report());
-  const document = { kind: flags.kind, ...result, rejections: rejections.list() };
+  if (!flags.json && !flags.verbose) context.stderr.write(warnings.report('accepted') + rejections.report('rejected'));
+  const document = { kind: flags.kind, ...result, rejections: rejections.list(), warnings: warnings.list() };
   report(context.stdout, flags.json, document, summary(flags.kind, result));
   if (result.rows > 0 && result.rows === result.rejected + result.skipped) {
     throw new OperatorError('Nothing was imported: no row of the file was accepted.');
@@ -122,10 +128,10 @@ async function run(file: string, flags: ImportFlags, context: CommandContext): P
 }
 
 /** @throws UsageError if the name of the file has no format */
-function inferFormatOf(file: string): Format {
+function inferFormatOf(file: string): keyof typeof FORMATS {
   // The reader of a file in one of these compressions explains how to decompress it.
   const name = file.replace(/\.(xz|zst|bz2)$/i, '');
-  const formats = Object.keys(FORMATS) as Format[];
+  const formats = Object.keys(FORMATS) as (keyof typeof FORMATS)[];
   const format = formats.find((each) => FORMATS[each].test(name));
   if (format !== undefined) return format;
   const what = file === '-' ? 'standard input' : file;

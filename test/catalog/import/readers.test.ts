@@ -160,6 +160,18 @@ describe('a reader of files', () => {
     }
   });
 
+  it('keeps each backslash of TSV without escapes, but not the sign for an empty cell', () => {
+    const events: string[] = [];
+    const sink: RowSink = {
+      row: (cells) => events.push(cells.join('|')),
+      malformed: (_line, reason) => assert.fail(reason),
+    };
+    const reader = new CsvReader(mapColumns('people', {}), sink, 'plain tsv');
+    reader.push(Buffer.from('svc_id\tname\n\\N\tC:\\new\\table\nAC\\\\DC\t\\Nx\n'));
+    reader.end();
+    assert.deepEqual(events, ['|C:\\new\\table', 'AC\\\\DC|\\Nx']);
+  });
+
   it('rejects a needed cell that is not UTF-8, and reads the next row', () => {
     const bytes = Buffer.from('svc_id,other,name\na,\xe9,x\n\xe9,,x\nb,,caf\xe9\nc,,y\n', 'latin1');
     assert.deepEqual(read('csv', bytes), [

@@ -17,16 +17,16 @@ interface FoundValue {
   rows: number;
 }
 
-/** Rejected rows with the same fault. */
-interface RejectedRows {
+/** Rows with the same fault. */
+interface FaultyRows {
   readonly reason: string;
   readonly rows: number;
   /** The first values, the most frequent of them first. */
   readonly first: readonly FoundValue[];
 }
 
-/** Groups rejected rows by their reason. Its memory is bounded. */
-export class Rejections {
+/** Groups rejected or suspicious rows by their reason. Its memory is bounded. */
+export class RowGroups {
   readonly #groups = new Map<string, { rows: number; values: Map<string, FoundValue> }>();
 
   add(line: number, reason: string, found: string): void {
@@ -41,20 +41,23 @@ export class Rejections {
   }
 
   /** @returns the groups, largest first */
-  list(): readonly RejectedRows[] {
+  list(): readonly FaultyRows[] {
     return Array.from(this.#groups, ([reason, { rows, values }]) => {
       const found = Array.from(values.values()).sort((a, b) => b.rows - a.rows);
       return { reason, rows, first: found[0]?.rows === 1 ? found.slice(0, SHOWN_ROWS) : found };
     }).sort((a, b) => b.rows - a.rows);
   }
 
-  /** @returns the groups for people, one line each, with the values below; empty without any */
-  report(): string {
+  /**
+   * @param outcome - what became of the rows
+   * @returns the groups for people, one line each, with the values below; empty without any
+   */
+  report(outcome: string): string {
     return this.list()
       .flatMap(({ reason, rows, first }) => {
         const others = first.reduce((left, value) => left - value.rows, rows);
         return [
-          `${countOf(rows, 'row')} rejected: ${reason}`,
+          `${countOf(rows, 'row')} ${outcome}: ${reason}`,
           ...first.map(valueLine),
           ...(others > 0 ? [`  … and ${formatCount(others)} more`] : []),
         ];
