@@ -3,7 +3,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../../errors.js';
-import { takeTurn } from './pipelining.js';
+import { ignoreUpgrade, takeTurn } from './pipelining.js';
 import { rejectConnection, type Rejection } from './rejection.js';
 
 /**
@@ -65,6 +65,11 @@ export function createHttpServer(
       requireHostHeader: false,
     },
     receive,
+  );
+  // Node's own, which reads the requests of a connection.
+  const [readRequests] = server.listeners('connection') as [(socket: Duplex) => void];
+  server.on('upgrade', (request, socket, rest) =>
+    ignoreUpgrade(request, socket, rest, () => readRequests.call(server, socket)),
   );
   const open = new Set<Socket>();
   connections.set(server, open);

@@ -224,17 +224,29 @@ describe('connections', () => {
     assert.ok(lines.every((line) => !line.includes('aborted')));
   });
 
-  it('a request that offers an upgrade keeps its connection, since many clients offer one each time', async () => {
-    const socket = openConnectionTo(service.url);
+  it('requests that offer an upgrade are answered like others, with what was sent around them, and keep their connection', async () => {
+    const offer = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMA'];
+    const content = [request('/livez', [...offer, 'Content-Length: 3'], 'POST'), 'x'.repeat(3)].join('');
+    const lock = await service.db.transaction();
+    const socket = openConnectionTo(service.url).setEncoding('latin1');
+    let received = '';
+    socket.on('data', (text: string) => (received += text));
+    const statuses = () => [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
     try {
-      for (const path of ['/api/v1/me', '/api/v1/stats', '/livez']) {
-        socket.write(
-          filled(request(path, ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMA'])),
-        );
-        const [answer] = (await once(socket, 'data')) as [Buffer];
-        assert.match(answer.toString(), /^HTTP\/1\.1 200 OK\r\n(?!.*Connection: close)/s);
+      await lock.raw('lock table catalog_counts in access exclusive mode');
+      const together = [request(), request('/livez', offer), content, chunked('x', '/livez', offer), request('/nope')];
+      socket.write(filled(together.join('')));
+      await eventually('the first waits in the database', () => service.queries.at(-1)?.includes('catalog_counts'));
+      await lock.rollback();
+      await eventually('all are answered', () => statuses().length === together.length);
+      assert.deepEqual(statuses(), [200, 200, 405, 200, 404]);
+      for (let sent = 0; sent < 30; sent += 1) {
+        socket.write(filled(request('/livez', offer)));
+        await eventually('it is answered', () => statuses().length > together.length + sent);
       }
+      assert.ok(!/Connection: close/i.test(received));
     } finally {
+      await lock.rollback();
       socket.destroy();
     }
   });

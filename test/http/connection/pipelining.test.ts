@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { createHttpServer, listen, urlOf } from '../../../src/http/connection/server.js';
 import { converse, openConnectionTo } from '../../support/http/conversation.js';
 import { eventually } from '../../support/eventually.js';
@@ -70,6 +71,24 @@ describe('requests that a connection sends ahead', () => {
     try {
       await sendUntilCut(urlOf(HOST, await listen(server, HOST, 0)), 'parsed', MANY);
       assert.equal(parsed, MAX_UNANSWERED + 1);
+    } finally {
+      server.close();
+    }
+  });
+
+  it('an answer that is still being sent when the next request offers an upgrade arrives whole, and so do the next', async () => {
+    const chunk = Buffer.alloc(65_536, 'x');
+    const server = createHttpServer(({ url }, response) => {
+      if (url === '/long') Readable.from(Array.from({ length: 400 }, () => chunk)).pipe(response);
+      else response.end(url);
+    });
+    try {
+      const offer = 'GET /offer HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n';
+      const last = 'GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+      const long = offer.replace('/offer', '/long');
+      const { received } = await converse(urlOf(HOST, await listen(server, HOST, 0)), long + long + offer + last);
+      assert.equal(received.length > 800 * chunk.length, true);
+      assert.match(received.slice(-1_000), /\/offer[\s\S]*\/last$/);
     } finally {
       server.close();
     }
