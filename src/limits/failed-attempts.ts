@@ -48,10 +48,10 @@ export class FailedAttempts {
     };
   }
 
-  /** Counts an attempt that failed. */
-  async count(address: string): Promise<AttemptResult> {
-    this.counts.failed += 1;
-    const result = this.#toResult(await this.#run(address, (limiter) => consume(limiter, address)));
+  /** Counts attempts that failed. */
+  async count(address: string, attempts = 1): Promise<AttemptResult> {
+    this.counts.failed += attempts;
+    const result = this.#toResult(await this.#run(address, (limiter) => consume(limiter, address, attempts)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
     else this.addresses?.count(address);
     return result;
@@ -84,9 +84,9 @@ export class FailedAttempts {
 }
 
 /** @returns the time that an address has to wait, in milliseconds; 0 within the limit */
-async function consume(limiter: RateLimiterAbstract, address: string): Promise<number> {
+async function consume(limiter: RateLimiterAbstract, address: string, attempts: number): Promise<number> {
   try {
-    await limiter.consume(address);
+    await limiter.consume(address, attempts);
     return 0;
   } catch (result) {
     // rate-limiter-flexible rejects with a result that is no Error.

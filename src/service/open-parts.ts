@@ -1,6 +1,7 @@
 import { openAdmission } from '../admission/open-admission.js';
 import { openPublishedFolder } from '../copies/published.js';
 import { ConnectionCloser } from '../http/connection/pipelining.js';
+import { REPORT_POLICY } from '../http/leaked-keys/leaked-keys.js';
 import { FailedAddresses } from '../limits/failed-addresses.js';
 import { FailedAttempts } from '../limits/failed-attempts.js';
 import type { CloseStack } from '../platform/process/close-stack.js';
@@ -52,7 +53,7 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
     records,
     admission,
     failedKeys: new FailedAttempts(redis, overrides?.failurePolicy, 'failures', addressesForPages),
-    failedReports: new FailedAttempts(redis, overrides?.failurePolicy, 'report-failures'),
+    failedReports: new FailedAttempts(redis, overrides?.failurePolicy ?? REPORT_POLICY, 'report-failures'),
     failedAddresses,
     copies: config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir),
     notices: startNotices(options, databases.db, limiter, opened),

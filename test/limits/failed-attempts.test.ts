@@ -128,8 +128,10 @@ for (const store of ['in this process', 'in Redis'] as const) {
       };
       const kinds: Record<string, (address: string) => Promise<number>> = {
         key: async (address) => (await ask(generateApiKey().key, address)).status,
-        report: (address) =>
-          post('/revoke-leaked-key', 'application/json', JSON.stringify({ key: generateApiKey().key }), address),
+        report: (address) => {
+          const matches = Array.from({ length: 10 }, () => ({ token: generateApiKey().key }));
+          return post('/revoke-leaked-key', 'application/json', JSON.stringify(matches), address);
+        },
         signIn: (address) =>
           post('/sign-in/link', 'application/x-www-form-urlencoded', `token=${'f'.repeat(64)}`, address),
       };

@@ -2,10 +2,11 @@ import { hash } from 'node:crypto';
 import { LONGEST_CHANGE_MS } from '../../admission/change-callers.js';
 import { Problem } from '../../errors.js';
 import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
-import { hashApiKey, type KeyHash } from '../../keys/api-key.js';
+import { hashApiKey } from '../../keys/api-key.js';
 import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
 import { rejectBody, readContent } from '../request/content.js';
+import type { FailurePolicy } from '../../limits/failed-attempts.js';
 import type { Middleware, RequestContext } from '../request/context.js';
 import { deadline, type DeadlineParts } from '../request/deadline.js';
 import { tooManyFailures } from '../response/rate-limit-fields.js';
@@ -17,6 +18,12 @@ export const LEAKED_KEY_PATH = '/revoke-leaked-key';
 
 /** The most content of a report, in bytes: some 250 matches of a scanner. */
 const MAX_CONTENT = 64 * 1024;
+
+/** The most matches of a report. */
+const MAX_MATCHES = 300;
+
+/** Texts that are no keys of the service, from one address: as many as one report can have. */
+export const REPORT_POLICY: FailurePolicy = { limit: MAX_MATCHES, windowSeconds: 60 };
 
 const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 25 };
 
@@ -74,27 +81,34 @@ async function answer(
   address: string,
   inTurn: InTurn,
 ): Promise<void> {
-  const texts = typeof content === 'string' ? [content] : content.map(({ token }) => token);
-  const hashes = texts.map((text) => hashApiKey(text.trim()));
-  const report = await acceptReport(parts, [...new Set(hashes.filter((each) => each !== undefined))], address, inTurn);
+  const matches = typeof content === 'string' ? [{ token: content, type: '' }] : content;
+  const wellFormed = matches.flatMap(({ token, type }) => {
+    const keyHash = hashApiKey(token.trim());
+    return keyHash === undefined ? [] : [{ token, type, keyHash }];
+  });
+  const hashes = new Set(wellFormed.map(({ keyHash }) => keyHash));
+  const report = await acceptReport(parts, [...hashes], address, inTurn, matches.length - wellFormed.length);
   if (report.kind === 'over_limit') throw tooManyFailures(report.state, 'Wait');
-  const isKnown = (each: KeyHash | undefined): boolean => each !== undefined && report.found.has(each);
   ctx.status = 200;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': 'application/json' });
   ctx.body = JSON.stringify(
     typeof content === 'string'
-      ? { revoked: isKnown(hashes[0]) }
-      : content.map(({ token, type }, place) => ({
+      ? { revoked: report.found.size > 0 }
+      : wellFormed.map(({ token, type, keyHash }) => ({
           token_hash: hash('sha256', token),
           token_type: type,
-          label: isKnown(hashes[place]) ? 'true_positive' : 'false_positive',
+          label: report.found.has(keyHash) ? 'true_positive' : 'false_positive',
         })),
   );
 }
 
-/** @throws Problem invalid_parameter */
+/** @throws Problem invalid_parameter, content_too_large */
 function parse(text: string): string | readonly Match[] {
   const content = parseJson(text);
+  if (Array.isArray(content) && content.length > MAX_MATCHES) {
+    const detail = `A report must not have more than ${MAX_MATCHES} matches. Send several requests.`;
+    throw new Problem('content_too_large', detail);
+  }
   if (Array.isArray(content) && content.every(isMatch)) {
     return content.map(({ token, type }) => ({ token, type: typeof type === 'string' ? type : '' }));
   }

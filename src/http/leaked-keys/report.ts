@@ -12,7 +12,7 @@ export type InTurn = (act: () => Promise<FoundKeys>) => Promise<FoundKeys>;
 export interface ReportParts {
   /** The primary. */
   readonly db: Knex;
-  /** Counts reports of keys that this service does not have, by the address that sent them. */
+  /** Counts reported texts that are no keys of this service, by the address that sent them. */
   readonly failedReports: FailedAttempts;
   readonly changeCallers: ChangeCallers;
 }
@@ -20,7 +20,7 @@ export interface ReportParts {
 export type Report =
   /** The keys of this service are revoked. */
   | { readonly kind: 'done'; readonly found: FoundKeys }
-  /** The address has reported too many unknown keys. The known keys of this report are still revoked. */
+  /** The address has reported too many texts that are no keys. The known keys of this report are still revoked. */
   | { readonly kind: 'over_limit'; readonly state: LimitState };
 
 /**
@@ -30,19 +30,22 @@ export type Report =
  * @param address - where the report comes from
  * @param inTurn - bounds how many reports use the database at once: not how many wait for the servers, which takes
  *   seconds without Redis
+ * @param malformed - how many other texts the report has, which are no keys
  */
 export async function acceptReport(
   { db, failedReports, changeCallers }: ReportParts,
   hashes: readonly KeyHash[],
   address: string,
   inTurn: InTurn = (act) => act(),
+  malformed = 0,
 ): Promise<Report> {
   const found = await changeCallers(
     () => inTurn(() => revokeFoundKeys(db, hashes)),
     (keys) => [...new Set(Array.from(keys.values(), ({ developerId }) => developerId))],
   );
-  if (hashes.some((hash) => !found.has(hash))) {
-    const attempt = await failedReports.count(address);
+  const unknown = malformed + hashes.filter((hash) => !found.has(hash)).length;
+  if (unknown > 0) {
+    const attempt = await failedReports.count(address, unknown);
     if (attempt.kind === 'over_limit') return attempt;
   }
   return { kind: 'done', found };

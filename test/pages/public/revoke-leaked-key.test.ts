@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
+import { QUOTA_EXCEEDED } from '../../../src/http/response/rate-limit-fields.js';
 import { listEvents } from '../../../src/events/events.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { Visitor } from '../../support/http/visitor.js';
@@ -90,21 +91,19 @@ describe('revoking a key that was found', () => {
     assert.equal(before?.kind, 'created');
   });
 
-  it('each match of a scanner is answered with its hash and whether it is a key of the service', async () => {
+  it('each match with the form of a key is answered with its hash and whether it is a key of the service', async () => {
     const [first, second] = [await service.newKey(), await service.newKey()];
     const texts = [generateApiKey().key, first.key, 'svc_', second.key, first.key];
     const matches = texts.map((token, i) => ({ token, type: `type_${i}`, url: '', source: 'commit' }));
     assertDescribed(DOCUMENT.paths[PATH]?.post.requestBody, 'application/json', matches);
-    const address = newAddress();
-    const { status, json, text } = await report(JSON.stringify(matches), address);
+    const { status, json, text } = await report(JSON.stringify(matches));
     assert.equal(status, 200);
     assert.deepEqual(
       json,
-      texts.map((token, i) => ({
-        token_hash: hash('sha256', token),
-        token_type: `type_${i}`,
-        label: [first.key, second.key].includes(token) ? 'true_positive' : 'false_positive',
-      })),
+      texts.flatMap((token, i) => {
+        const label = [first.key, second.key].includes(token) ? 'true_positive' : 'false_positive';
+        return token === 'svc_' ? [] : [{ token_hash: hash('sha256', token), token_type: `type_${i}`, label }];
+      }),
     );
     assert.ok(!text.includes(first.key.slice(13, 30)));
     for (const { key, developerId } of [first, second]) {
@@ -118,20 +117,34 @@ describe('revoking a key that was found', () => {
       );
     }
     assert.deepEqual((await report('[]')).json, []);
-    assert.deepEqual((await report(JSON.stringify([{ token: 'x' }]))).json, [
-      { token_hash: hash('sha256', 'x'), token_type: '', label: 'false_positive' },
-    ]);
   });
 
-  it('a report of 600 unknown keys takes one query, and one of texts that are no keys takes none', async () => {
-    for (const [token, queries] of [
-      [() => generateApiKey().key, 1],
-      [() => 'no key', 0],
-    ] as const) {
-      const matches = Array.from({ length: 600 }, () => ({ token: token() }));
-      const before = bare.queries.length;
-      assert.equal((await report(JSON.stringify(matches))).status, 200);
-      assert.equal(bare.queries.length - before, queries);
+  it('a report of 300 texts takes one query and none for texts that are no keys, counts each, and is the largest', async () => {
+    const product = await startService({ databaseUrl: service.databaseUrl, trustedProxies: 1 });
+    try {
+      for (const [token, queries, answered] of [
+        [() => generateApiKey().key, 1, 300],
+        [() => 'no key', 0, 0],
+      ] as const) {
+        const matches = Array.from({ length: 301 }, () => ({ token: token() }));
+        const headers = { 'content-type': 'application/json', 'x-forwarded-for': newAddress() };
+        const post = (content: unknown) =>
+          send(product.url, PATH, { method: 'POST', body: JSON.stringify(content), headers });
+        assertProblem(await post(matches), 'content_too_large', { detail: /more than 300 matches\. Send several/ });
+        const before = product.queries.length;
+        const { status, json } = await post(matches.slice(1));
+        assert.deepEqual([status, (json as unknown[]).length], [200, answered]);
+        assert.equal(product.queries.length - before, queries);
+        for (const more of [matches.slice(300), { key: token() }]) {
+          assertProblem(await post(more), 'rate_limit_exceeded', {
+            type: QUOTA_EXCEEDED,
+            members: { 'violated-policies': ['failures'] },
+            headers: { 'ratelimit-policy': '"failures";q=300;w=60' },
+          });
+        }
+      }
+    } finally {
+      await product.stop();
     }
   });
 
@@ -154,7 +167,7 @@ describe('revoking a key that was found', () => {
     const matches = JSON.stringify([{ token: generateApiKey().key }, { token: first.key }]);
     for (const refused of [await reportKey(generateApiKey().key, address), await report(matches, address)]) {
       assertProblem(refused, 'rate_limit_exceeded', {
-        type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
+        type: QUOTA_EXCEEDED,
         members: { 'violated-policies': ['failures'] },
       });
       assert.ok(Number(refused.headers['retry-after']) > 0);
