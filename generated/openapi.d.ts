@@ -221,8 +221,8 @@ export interface components {
         /** @description An error (RFC 9457), identified by `code`. */
         Problem: {
             /**
-             * Format: uri-reference
-             * @description `/docs#error-<code>`, relative to the service, where servers with web pages explain the code; for
+             * Format: uri
+             * @description `/docs#error-<code>` under the address of the service, where servers with web pages explain the code; for
              *     `rate_limit_exceeded`, a URI registered with IANA.
              */
             type: string;
@@ -326,7 +326,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-method_not_allowed",
+                 *       "type": "https://catalog.example.com/docs#error-method_not_allowed",
                  *       "title": "Method not allowed",
                  *       "status": 405,
                  *       "detail": "This path supports only GET and HEAD.",
@@ -347,7 +347,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-request_timeout",
+                 *       "type": "https://catalog.example.com/docs#error-request_timeout",
                  *       "title": "Request timed out",
                  *       "status": 408,
                  *       "detail": "The request did not arrive in time. Send it again on a new connection.",
@@ -368,7 +368,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-content_too_large",
+                 *       "type": "https://catalog.example.com/docs#error-content_too_large",
                  *       "title": "Content too large",
                  *       "status": 413,
                  *       "detail": "This path takes no request body. Send the request without one.",
@@ -389,7 +389,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-header_fields_too_large",
+                 *       "type": "https://catalog.example.com/docs#error-header_fields_too_large",
                  *       "title": "Header fields too large",
                  *       "status": 431,
                  *       "detail": "The request line and header fields exceed 16 KiB.",
@@ -428,7 +428,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-internal_error",
+                 *       "type": "https://catalog.example.com/docs#error-internal_error",
                  *       "title": "Internal error",
                  *       "status": 500,
                  *       "detail": "Something went wrong on our side. Quote this request_id when you report it.",
@@ -453,7 +453,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs#error-service_unavailable",
+                 *       "type": "https://catalog.example.com/docs#error-service_unavailable",
                  *       "title": "Service unavailable",
                  *       "status": 503,
                  *       "detail": "The service is temporarily unavailable. Retry after the number of seconds in Retry-After.",
@@ -860,7 +860,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
-                     *       "type": "/docs#error-title_not_found",
+                     *       "type": "https://catalog.example.com/docs#error-title_not_found",
                      *       "title": "No such title",
                      *       "status": 404,
                      *       "detail": "The catalogue has no title with this id.",

@@ -21,6 +21,8 @@ import { recordRequests, type RecordParts } from './http/telemetry/record-reques
 export interface AppParts {
   readonly record: Omit<RecordParts, 'operationOf'>;
   readonly closer: ConnectionCloser;
+  /** The origin of the service, once its server listens. */
+  readonly publicUrl: () => string;
   readonly leakedKeys: LeakedKeyParts;
   /** The pages for people; undefined for a server without them. */
   readonly pages: Middleware | undefined;
@@ -47,7 +49,7 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(prepareRequest);
   app.use(recordRequests({ ...parts.record, operationOf }));
   app.use(parts.closer.middleware);
-  app.use(problems);
+  app.use(problems(parts.publicUrl));
   app.use(requireHost);
   app.use(onlyFor(outsideApi, revokeLeakedKeys(parts.leakedKeys)));
   if (parts.pages) app.use(onlyFor(outsideApi, parts.pages));

@@ -27,10 +27,12 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /**
- * The type of the problems of a code (RFC 9457, section 3.1.1): its entry in the reference. It is relative, and so the
- * same in every deployment. Where the pages are off, it still identifies the type, and nothing answers there.
+ * The type of the problems of a code (RFC 9457, section 3.1.1): its entry in the reference. Where the pages are off, it
+ * still identifies the type, and nothing answers there.
+ *
+ * @param publicUrl - the origin of the service
  */
-export const problemType = (code: ErrorCode): string => `/docs#error-${code}`;
+export const problemType = (code: ErrorCode, publicUrl: string): string => `${publicUrl}/docs#error-${code}`;
 
 interface ProblemExtras {
   /** Extra members of the problem document (RFC 9457, section 3.2), such as `oldest_since`. */
@@ -51,7 +53,7 @@ export class Problem extends Error {
   override readonly name = 'Problem';
   readonly status: number;
   readonly title: string;
-  readonly type: string;
+  readonly type: string | undefined;
   readonly members: Readonly<Record<string, unknown>>;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -63,7 +65,7 @@ export class Problem extends Error {
     super(`${code}: ${detail}`, { cause: extras.cause });
     this.status = ERROR_CODES[code].status;
     this.title = ERROR_CODES[code].title;
-    this.type = extras.type ?? problemType(code);
+    this.type = extras.type;
     this.members = extras.members ?? {};
     this.headers = extras.headers ?? {};
   }

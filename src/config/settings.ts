@@ -83,7 +83,7 @@ export const SETTINGS = {
   redisSentinelPassword: secret('REDIS_SENTINEL_PASSWORD', String, 'password of the Sentinels, if they have one'),
   /** An origin, without a slash at its end. */
   publicUrl: optional('PUBLIC_URL', parsePublicUrl,
-    'public https:// URL of the pages, also used in machine-readable documents; http:// only on this machine', 'http://localhost:PORT'),
+    'public https:// URL of the service, used in pages, documents and errors; http:// only on this machine', 'http://localhost:PORT'),
   oidcIssuer: optional('OIDC_ISSUER', parseIssuer,
     'OpenID Connect provider for developer sign-in; requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET and PUBLIC_URL'),
   oidcClientId: optional('OIDC_CLIENT_ID', String, 'client id of this service at the provider'),

@@ -33,6 +33,7 @@ export async function openApplication(
   return createApp({
     record: { log, metrics, usage: records.usage, failures: records.failures },
     closer,
+    publicUrl,
     leakedKeys: { ...reports, hasPages },
     pages: await site?.openSite({ ...reports, ...forPages, publicUrl }),
     copies: copies && { ...authentication, copies },

@@ -44,7 +44,7 @@ async function open(options: ServiceOptions, opened: CloseStack): Promise<Runnin
   const { metrics, requestMetrics } = await createMetrics(options, parts);
   const app = await openApplication(options, parts, requestMetrics);
   const metricsUrl = await openInternalServer(options, parts, metrics, opened);
-  const server = await openPublicServer(options, app, parts.closer, requestMetrics, opened);
+  const server = await openPublicServer(options, app, parts, requestMetrics, opened);
   ({ url } = server);
 
   async function stop(drains: boolean): Promise<void> {

@@ -107,6 +107,7 @@ const PROBLEM = [
   ...header('Content-Type', undefined, 'application/json', 'text/plain', 'application/problem+json; charset=utf-8'),
   ...text('', 'Internal Server Error', '[]', '{"code":'),
   ...value('/type', MISSING, null, 'https://example.com/unheard-of', 5),
+  change('/type', 'relative', (type) => String(type).replace(/^https?:\/\/[^/]+/, '')),
   ...value('/title', MISSING, null, 'Oops', 5),
   ...value('/status', MISSING, null, 418, '400', 400.5),
   ...value('/detail', MISSING, null, '', 'x'.repeat(1001), 5),

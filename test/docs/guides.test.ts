@@ -11,6 +11,7 @@ function withoutWhatVaries(json: unknown): unknown {
     JSON.stringify(json)
       .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z/g, '(time)')
       .replace(/svc_\w{8}/g, '(key)')
+      .replace(/localhost:\d+/g, 'localhost')
       .replace(/"request_id":"[^"]+"/g, '"request_id":"(id)"'),
   );
 }

@@ -52,7 +52,7 @@ export async function serveWithoutDatabase(
   };
   const app = new Koa<RequestState>();
   app.use(prepareRequest);
-  app.use(problems);
+  app.use(problems(site.publicUrl));
   app.use(
     createSite(
       {

@@ -25,8 +25,11 @@ const LISTED = new Map(
 export function assertProblem(reply: Reply, code: ErrorCode, expected: ExpectedProblem = {}): void {
   const { status, title } = LISTED.get(code) ?? assert.fail(`the guide does not list ${code}`);
   assert.equal(reply.status, status, reply.text);
-  const { detail, request_id: requestId, ...rest } = reply.json as Record<string, unknown>;
-  assert.deepEqual(rest, { type: expected.type ?? `/docs#error-${code}`, title, status, code, ...expected.members });
+  const { type, detail, request_id: requestId, ...rest } = reply.json as Record<string, unknown>;
+  assert.deepEqual(rest, { title, status, code, ...expected.members });
+  // Of its own origin, as a test of all surfaces checks.
+  const { origin } = new URL(String(type));
+  assert.equal(type, expected.type ?? `${origin}/docs#error-${code}`);
   assert.ok(typeof detail === 'string' && detail.length > 0, reply.text);
   if (typeof expected.detail === 'string') assert.equal(detail, expected.detail);
   else if (expected.detail !== undefined) assert.match(detail, expected.detail);

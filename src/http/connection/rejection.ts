@@ -18,9 +18,14 @@ const closing = new WeakSet<Duplex>();
  * Answers a message that is not a valid request with a problem document, and closes the connection.
  *
  * @param error - from Node's parser or its timeouts
+ * @param publicUrl - as {@link problemDocument} takes it
  * @returns undefined when the connection is closed without an answer
  */
-export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex): Rejection | undefined {
+export function rejectConnection(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  publicUrl: string | undefined,
+): Rejection | undefined {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return undefined;
@@ -43,7 +48,7 @@ export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex): 
   }
   const problem = connectionProblem(error.code);
   const requestId = chooseRequestId(undefined);
-  const body = problemDocument(problem, requestId);
+  const body = problemDocument(problem, requestId, publicUrl);
   socket.end(
     [
       `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,

@@ -37,11 +37,13 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
  * request once and in order, even if the client has closed its side of the connection, and cuts off clients that leave
  * answers unread or send more than 16 requests ahead.
  *
+ * @param publicUrl - the origin of the service; undefined for a server whose errors have no reference
  * @param onRejected - called for each message that was answered without being a valid request
  */
 export function createHttpServer(
   listener: Listener,
   limits: ServerLimits = DEFAULT_SERVER_LIMITS,
+  publicUrl?: () => string,
   onRejected?: (rejection: Rejection) => void,
 ): Server {
   const receive: Listener = (request, response) => {
@@ -51,7 +53,7 @@ export function createHttpServer(
     });
   };
   const reject = (error: Error, socket: Duplex): void => {
-    const rejection = rejectConnection(error, socket);
+    const rejection = rejectConnection(error, socket, publicUrl?.());
     if (rejection) onRejected?.(rejection);
   };
   const server = createServer(

@@ -1,7 +1,7 @@
 import type Router from '@koa/router';
 import type { RequestState } from '../request/context.js';
 import { Representation } from '../response/representation.js';
-import { madeDaily, withRecentExamples } from './recent-examples.js';
+import { EXAMPLE_ORIGIN, madeDaily, withRecentExamples } from './recent-examples.js';
 
 export interface DocumentParts {
   /** The OpenAPI documents as texts, by the paths that serve them. */
@@ -24,10 +24,10 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
     const mediaType = path.endsWith('.json') ? 'application/json' : 'application/yaml';
     // Compressed once a day for each coding.
     const document = madeDaily((now) => new Representation(withRecentExamples(text, now), mediaType));
-    router.get(path, (ctx) => {
+    router.get(path, async (ctx) => {
+      await document().send(ctx, 'no-cache');
       // Editors on the web read the contract. Nothing else is for pages of other origins: they would need a key.
       ctx.set('Access-Control-Allow-Origin', '*');
-      return document().send(ctx, 'no-cache');
     });
   }
 
@@ -42,16 +42,18 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
 }
 
 /**
- * An OpenAPI document with the address of this deployment in place of the relative ones, which many tools cannot use,
- * and with the operator's contact after the version. It works alike on YAML and on indented JSON, which is also YAML.
+ * An OpenAPI document with the address of this deployment in its examples, and in place of relative ones, which many
+ * tools cannot use, and with the operator's contact after the version. It works alike on YAML and on indented JSON, which is also YAML.
  */
 function asDeployed(text: string, { publicUrl, operatorContact }: DocumentParts): string {
   const addressed =
     publicUrl === undefined
       ? text
-      : text.replace(/(?<=^[ -]+"?url"?: )"?(\/\w*)"?(?=,?$)/gm, (_, path: string) =>
-          JSON.stringify(publicUrl + (path === '/' ? '' : path)),
-        );
+      : text
+          .replaceAll(EXAMPLE_ORIGIN, publicUrl)
+          .replace(/(?<=^[ -]+"?url"?: )"?(\/\w*)"?(?=,?$)/gm, (_, path: string) =>
+            JSON.stringify(publicUrl + (path === '/' ? '' : path)),
+          );
   if (operatorContact === undefined) return addressed;
   const email = /^mailto:([^?]+)/.exec(operatorContact)?.[1];
   const contact = JSON.stringify(email === undefined ? { url: operatorContact } : { email });

@@ -1,5 +1,8 @@
 const DAY_MS = 86_400_000;
 
+/** The origin of the service in examples. */
+export const EXAMPLE_ORIGIN = 'https://catalog.example.com';
+
 /** The latest moment among the examples of `openapi.yaml`, in seconds. */
 const EXAMPLE_TIME = 1_795_218_005.123_456;
 

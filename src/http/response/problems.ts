@@ -1,4 +1,4 @@
-import { Problem } from '../../errors.js';
+import { Problem, problemType } from '../../errors.js';
 import { isDatabaseUnavailable } from '../../platform/postgres/errors.js';
 import type { Middleware } from '../request/context.js';
 
@@ -11,19 +11,23 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 /**
  * Answers with a problem document if a later stage throws. Header fields that were already set stay; the log gets the
  * cause.
+ *
+ * @param publicUrl - the origin of the service
  */
-export const problems: Middleware = async (ctx, next) => {
-  try {
-    await next();
-  } catch (error) {
-    const problem = toProblem(error);
-    ctx.state.problem = problem;
-    ctx.state.error = problem.cause;
-    ctx.status = problem.status;
-    ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
-    ctx.body = problemDocument(problem, ctx.state.requestId);
-  }
-};
+export function problems(publicUrl: () => string): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+    } catch (error) {
+      const problem = toProblem(error);
+      ctx.state.problem = problem;
+      ctx.state.error = problem.cause;
+      ctx.status = problem.status;
+      ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': PROBLEM_MEDIA_TYPE, ...problem.headers });
+      ctx.body = problemDocument(problem, ctx.state.requestId, publicUrl());
+    }
+  };
+}
 
 /** Converts any error to what a client may see. An error that is no Problem is a bug: its text stays in the log. */
 export function toProblem(error: unknown): Problem {
@@ -50,10 +54,14 @@ export function methodNotAllowed(allowed = 'GET, HEAD'): Problem {
   return new Problem('method_not_allowed', `This path supports only ${names}.`, { headers: { Allow: allowed } });
 }
 
-/** Serialises a problem as its document (RFC 9457). */
-export function problemDocument(problem: Problem, requestId: string): string {
+/**
+ * Serialises a problem as its document (RFC 9457).
+ *
+ * @param publicUrl - the origin of the service; undefined for a server whose errors have no reference
+ */
+export function problemDocument(problem: Problem, requestId: string, publicUrl: string | undefined): string {
   return JSON.stringify({
-    type: problem.type,
+    type: problem.type ?? (publicUrl === undefined ? 'about:blank' : problemType(problem.code, publicUrl)),
     title: problem.title,
     status: problem.status,
     detail: problem.detail,

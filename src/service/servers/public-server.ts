@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Koa from 'koa';
 import { limitConnections } from '../../http/connection/connection-limit.js';
-import type { ConnectionCloser } from '../../http/connection/pipelining.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../http/connection/server.js';
 import type { RequestState } from '../../http/request/context.js';
 import type { RequestMetrics } from '../../http/telemetry/record-requests.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
+import type { OpenedParts } from '../open-parts.js';
 import type { ServiceOptions } from '../options.js';
 import { connectionsWithin } from './file-descriptors.js';
 
@@ -18,18 +18,17 @@ const NEXT_REQUEST_MS = 500;
 /**
  * Opens the server of the API and of the pages for people.
  *
- * @param closer - that of the application
  * @throws OperatorError when the address is not available
  */
 export async function openPublicServer(
   { config, log, overrides }: ServiceOptions,
   app: Koa<RequestState>,
-  closer: ConnectionCloser,
+  { closer, publicUrl }: Pick<OpenedParts, 'closer' | 'publicUrl'>,
   requestMetrics: RequestMetrics,
   opened: CloseStack,
 ) {
   const limits = { ...DEFAULT_SERVER_LIMITS, ...overrides?.serverLimits };
-  const server = createHttpServer(app.callback(), limits, ({ requestId, problem }) => {
+  const server = createHttpServer(app.callback(), limits, publicUrl, ({ requestId, problem }) => {
     requestMetrics.reject(problem.status);
     log.info({ request_id: requestId, status: problem.status, code: problem.code }, 'request rejected');
   });

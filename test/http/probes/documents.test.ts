@@ -4,6 +4,7 @@ import { load } from 'js-yaml';
 import { ROOT } from '../../support/guides.js';
 import { madeDaily, withRecentExamples } from '../../../src/http/probes/recent-examples.js';
 import { assertHeaders, assertProblem } from '../../support/problem.js';
+import { converse } from '../../support/http/conversation.js';
 import { send, type Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 
@@ -30,7 +31,8 @@ function withoutTimes(contract: string): string {
 
 /** A document as a deployment with PUBLIC_URL and OPERATOR_CONTACT serves it. */
 function deployed(document: unknown): unknown {
-  const { info, servers, externalDocs, ...others } = document as Readonly<Record<string, object>>;
+  const text = JSON.stringify(document).replaceAll('https://catalog.example.com', 'https://catalog.example');
+  const { info, servers, externalDocs, ...others } = JSON.parse(text) as Readonly<Record<string, object>>;
   return {
     ...others,
     info: { ...info, contact: { email: 'ops@catalog.example' } },
@@ -139,6 +141,32 @@ describe('the documents of a server without pages', () => {
       const { text } = await send(unnamed.url, '/openapi.yaml');
       assert.equal(withoutTimes(text), withoutTimes(CONTRACT));
       assert.match((await send(unnamed.url, SECURITY)).text, /^Contact: .+\nExpires: .+\n$/);
+    } finally {
+      await unnamed.stop();
+    }
+  });
+
+  it('every error names its code under the address of the service, with PUBLIC_URL and without', async () => {
+    const unnamed = await startService({ databaseUrl: service.databaseUrl, settings: { COPIES_DIR: ROOT.pathname } });
+    try {
+      for (const [{ url }, origin] of [
+        [service, 'https://catalog.example'],
+        [unnamed, `http://localhost:${new URL(unnamed.url).port}`],
+      ] as const) {
+        const type = async (path: string, method = 'GET') =>
+          ((await send(url, path, { method })).json as { type: string }).type;
+        assert.deepEqual(
+          [
+            ...[await type('/nope'), await type('/livez', 'PUT'), await type('/api/v1/me')],
+            ...[await type('/copies/x'), await type('/revoke-leaked-key', 'POST')],
+            /"type":"([^"]+)"/.exec((await converse(url, 'NONSENSE\r\n\r\n')).received)?.[1],
+          ],
+          [
+            ...['not_found', 'method_not_allowed', 'missing_api_key'],
+            ...[url === unnamed.url ? 'missing_api_key' : 'not_found', 'unsupported_media_type', 'malformed_request'],
+          ].map((code) => `${origin}/docs#error-${code}`),
+        );
+      }
     } finally {
       await unnamed.stop();
     }

@@ -1,6 +1,7 @@
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicOptions, PublicParts } from '../context.js';
 import { cached } from '../../parts/web/cached.js';
+import { EXAMPLE_ORIGIN } from '../../../http/probes/recent-examples.js';
 import { Representation } from '../../../http/response/representation.js';
 import {
   addGuidePages,
@@ -27,7 +28,7 @@ export const GUIDES = {
 };
 
 /** The addresses of the service in the guides: one to try their programs with, and one that tells where it is. */
-const EXAMPLE_ORIGINS = ['http://127.0.0.1:8080', 'https://catalog.example.com'] as const;
+const EXAMPLE_ORIGINS = ['http://127.0.0.1:8080', EXAMPLE_ORIGIN];
 
 const MARKDOWN = 'text/markdown; charset=utf-8';
 

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
-import { withRecentExamples } from '../../../http/probes/recent-examples.js';
+import { EXAMPLE_ORIGIN, withRecentExamples } from '../../../http/probes/recent-examples.js';
 import { Representation } from '../../../http/response/representation.js';
 import { cached } from '../../parts/web/cached.js';
 import { errorId, Heading } from '../../parts/content/heading.js';
@@ -40,7 +40,7 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
       ]),
     ];
     const description = 'Every operation, parameter, response and error of the API.';
-    return renderPage(
+    const rendered = renderPage(
       site,
       { title: 'API reference', section: 'docs', description },
       <WithSidebar
@@ -50,6 +50,7 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
         html={content.join('')}
       />,
     );
+    return rendered.replaceAll(EXAMPLE_ORIGIN, site.publicUrl());
   }, Infinity);
   const page = cached(
     async () => new Representation(withRecentExamples(await html(), Date.now()), HTML, 'small'),

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DOMParser, type Document, type Element } from '@xmldom/xmldom';
 import { load } from 'js-yaml';
 import { h, type VNode } from 'preact';
-import { withRecentExamples } from '../../../../src/http/probes/recent-examples.js';
+import { EXAMPLE_ORIGIN, withRecentExamples } from '../../../../src/http/probes/recent-examples.js';
 import { ERROR_CODES, problemType, type ErrorCode } from '../../../../src/errors.js';
 import { renderParts } from '../../../../src/pages/parts/frame/page.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
@@ -12,7 +12,11 @@ import { ROOT } from '../../../support/guides.js';
 import { send } from '../../../support/request.js';
 import { serveWithoutDatabase } from '../../site-alone.js';
 
-const contract = load(withRecentExamples(readFileSync(new URL('openapi.yaml', ROOT), 'utf8'), Date.now())) as Contract;
+const contract = load(
+  withRecentExamples(readFileSync(new URL('openapi.yaml', ROOT), 'utf8'), Date.now())
+    // The address of the site alone.
+    .replaceAll(EXAMPLE_ORIGIN, 'http://catalog.example'),
+) as Contract;
 
 /** How long other work takes in each turn of a busy process, in milliseconds. */
 const BUSY_MS = 150;
@@ -128,7 +132,7 @@ function assertComplete(page: ReferencePage): void {
   }
   for (const [code, { status, title }] of Object.entries(ERROR_CODES)) {
     // The type of a problem leads there.
-    const [path, id = ''] = problemType(code as ErrorCode).split('#');
+    const [path, id = ''] = problemType(code as ErrorCode, '').split('#');
     assert.equal(path, '/docs');
     assertSays(page.part(id), code, [code, String(status), title]);
   }
