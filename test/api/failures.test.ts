@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { open } from 'node:fs/promises';
 import { generateApiKey } from '../../src/keys/api-key.js';
+import { undocumentedFields } from '../contract/document/conformance.js';
 import { addresses } from '../support/http/addresses.js';
 import { assertReadiness } from '../support/http/readiness.js';
 import { eventually } from '../support/eventually.js';
@@ -8,6 +11,8 @@ import { assertHeaders, assertProblem } from '../support/problem.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send, type Reply } from '../support/request.js';
 import type { TestService } from '../support/service.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { addTitles } from '../support/titles.js';
 import { testWorld } from '../support/world.js';
 
 const PREFIX_LENGTH = 'svc_12345678'.length;
@@ -87,6 +92,26 @@ describe('requests that fail in the database', () => {
       await assertFields(reply);
     } finally {
       await lock.rollback();
+    }
+  });
+
+  it('a page that is not compressed in time is answered with 503, without any field of the page', async () => {
+    await addTitles(world.db, 50);
+    const page = () =>
+      service.get(addresses().getChanges ?? '', { headers: { 'x-api-key': service.key, 'accept-encoding': 'gzip' } });
+    const { status, headers } = await page();
+    assert.deepEqual([status, headers['content-encoding'], 'feed-id' in headers], [200, 'gzip', true]);
+    const pipe = `${await temporaryFolder()}/pipe`;
+    execFileSync('mkfifo', [pipe]);
+    // Each takes a thread of the process until somebody opens the other end.
+    const opened = Array.from({ length: Number(process.env.UV_THREADPOOL_SIZE ?? 4) }, () => open(pipe));
+    try {
+      const reply = await page();
+      assertProblem(reply, 'service_unavailable', { headers: { 'retry-after': '2' } });
+      assert.deepEqual(undocumentedFields('getChanges', { ...reply, body: reply.text }), []);
+    } finally {
+      execFileSync('sh', ['-c', ': > "$0"', pipe]);
+      for (const handle of await Promise.all(opened)) await handle.close();
     }
   });
 

@@ -13,7 +13,7 @@ export interface Result {
   readonly durationMs: number;
 }
 
-type Request = Pick<Exchange, 'method' | 'url' | 'headers'>;
+type Request = Pick<Exchange, 'method' | 'url' | 'headers'> & Partial<Pick<Exchange, 'body'>>;
 
 /** Waits for a number of seconds. */
 export type Wait = (seconds: number) => Promise<unknown>;
@@ -28,10 +28,11 @@ const LONGEST_WAIT = 90;
 const LONGEST_WAIT_IN_ALL = 20 * 60;
 
 /** Sends one request. Redirects are not followed. */
-async function send({ method, url, headers }: Request): Promise<Answer> {
+async function send({ method, url, headers, body }: Request): Promise<Answer> {
   const response = await fetch(url, {
     method,
     headers: { 'accept-encoding': 'identity', ...headers },
+    ...(body !== undefined && { body }),
     redirect: 'manual',
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch((error: unknown) => {

@@ -4,6 +4,7 @@ import {
   child,
   codesOf,
   document,
+  documentsBeside,
   operationResponses,
   type Node,
   type OperationResponse,
@@ -20,6 +21,8 @@ export interface Endpoint {
 export interface Target extends Endpoint {
   /** A title that its catalogue has; undefined where none is known. */
   readonly titleId: string | undefined;
+  /** The name of a file of its published copies; undefined where none is known. */
+  readonly copyFile?: string;
   /** The earliest position that its feed accepts, in seconds; undefined where that is 30 days ago. */
   readonly oldestSince?: number | undefined;
   /** Conditions that only its owner can arrange; undefined for somebody else's deployment. */
@@ -34,6 +37,8 @@ export interface OwnedConditions {
   readonly guessing: Endpoint;
   /** A deployment whose database lacks what the operation reads. */
   readonly damaged: (operationId: string) => Endpoint;
+  /** A deployment that has published no copy. */
+  readonly empty: Endpoint;
   /** A deployment whose database cannot be reached. */
   readonly down: Endpoint;
   /** A proxy that spoils every request so that the answer has this code. */
@@ -51,6 +56,7 @@ export interface Exchange {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
   /** Whether `If-None-Match` has the `ETag` of an earlier answer, which is requested first. */
   readonly revalidates: boolean;
   /** Why it is not performed; undefined when it is. */
@@ -67,6 +73,7 @@ interface Variant {
   /** The address, in place of the usual one. */
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
   readonly revalidates?: boolean;
   readonly skip?: string | undefined;
 }
@@ -78,6 +85,8 @@ const DAY = 24 * HOUR;
 /** A time in the past, as `since` takes it, but no earlier than a position. */
 const seconds = (daysAgo: number, oldest = 0): string => Math.max(Date.now() / 1000 - daysAgo * DAY, oldest).toFixed(6);
 
+const JSON_CONTENT = { 'content-type': 'application/json' };
+
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
 /** Malformed percent-encoding. */
@@ -85,17 +94,24 @@ const MALFORMED = '%zz';
 
 /**
  * Plans a request for every response that the contract documents, for every code where a status can have several, and
- * for a 200 with each way to send the key.
+ * for a 200 with each way to send the key. For somebody else's deployment, the documents beside the contract are left
+ * out.
  */
 export function planExchanges(target: Target): Exchange[] {
-  return operationResponses().flatMap((response) => {
-    const variants = variantsOf(response, target);
-    return variants.map((variant) => exchangeOf(response, variant, target));
-  });
+  const documents = [document, ...(target.owned ? documentsBeside : [])];
+  return documents
+    .flatMap((each) => operationResponses(each))
+    .flatMap((response) => {
+      const variants = variantsOf(response, target);
+      return variants.map((variant) => exchangeOf(response, variant, target));
+    });
 }
 
-function exchangeOf({ operationId, method, status }: OperationResponse, variant: Variant, target: Target): Exchange {
+function exchangeOf(response: OperationResponse, variant: Variant, target: Target): Exchange {
+  const { operationId, method, status } = response;
   const endpoint = variant.endpoint ?? target;
+  const isReport = operationId === 'revokeLeakedKey';
+  const usualHeaders = isReport ? JSON_CONTENT : bearer(endpoint.key);
   const label = variant.label ?? variant.code;
   return {
     name: [operationId, status, label].filter((part) => part !== undefined).join(' '),
@@ -103,22 +119,29 @@ function exchangeOf({ operationId, method, status }: OperationResponse, variant:
     status: Number(status),
     code: variant.code,
     method: variant.method ?? method,
-    url: `${endpoint.url}${variant.path ?? usualPath(operationId, target)}`,
-    headers: variant.headers ?? bearer(endpoint.key),
+    url: `${endpoint.url}${variant.path ?? usualPath(response, target)}`,
+    headers: variant.headers ?? usualHeaders,
+    body: variant.body ?? (isReport ? JSON.stringify({ key: generateApiKey().key }) : undefined),
     revalidates: variant.revalidates ?? false,
     skip: variant.skip,
   };
 }
 
 /** The address that is answered with 200. */
-function usualPath(operationId: string, { titleId = 'unknown', oldestSince }: Target, daysAgo = 29): string {
-  return addresses({ title_id: titleId, since: seconds(daysAgo, oldestSince) })[operationId] ?? '';
+function usualPath(
+  { operationId, path }: OperationResponse,
+  { titleId = 'unknown', copyFile = 'unknown', oldestSince }: Target,
+  daysAgo = 29,
+): string {
+  const ofContract = addresses({ title_id: titleId, since: seconds(daysAgo, oldestSince) });
+  return ofContract[operationId] ?? path.replace('{name}', copyFile);
 }
 
 function variantsOf(response: OperationResponse, target: Target): Variant[] {
   const { operationId, path: template, status } = response;
   const { owned } = target;
-  const path = usualPath(operationId, target);
+  const path = usualPath(response, target);
+  const isReport = operationId === 'revokeLeakedKey';
   const needsTitle =
     template.includes('{') && target.titleId === undefined
       ? 'no title has changed in the last 29 days, or since the feed was restarted: give the id of one as TITLE_ID'
@@ -127,10 +150,14 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
   const single = (variant: Variant): Variant[] => [{ ...variant, ...(code !== undefined && { code }) }];
   switch (status) {
     case '200':
-      return successes(operationId, path, target).map((variant) => ({ ...variant, skip: needsTitle }));
+      return isReport
+        ? [{ label: 'key' }, { label: 'matches', body: JSON.stringify([{ token: generateApiKey().key }]) }]
+        : successes(operationId, path, target).map((variant) => ({ ...variant, skip: needsTitle }));
+    case '206':
+      return [{ headers: { ...bearer(target.key), range: 'bytes=1-2' } }];
     case '304':
       // An empty page from weeks ago is never the same twice: its next_since follows the clock.
-      return [{ path: usualPath(operationId, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
+      return [{ path: usualPath(response, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
     case '400':
       return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
     case '401':
@@ -139,14 +166,22 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
         { code: 'invalid_api_key', headers: bearer(generateApiKey().key) },
       ];
     case '404':
-      return single({ path: withId(template, 'nothing-has-this-id') });
+      return operationId === 'getManifest' && owned
+        ? single({ endpoint: owned.empty })
+        : single({ path: withId(template, template.includes('{name}') ? 'no.ndjson.gz' : 'nothing-has-this-id') });
     case '405':
-      return single({ method: 'POST' });
-    case '408':
+      return single({ method: isReport ? 'PUT' : 'POST' });
     case '413':
+      return isReport ? largeReports(code) : [spoiled(String(code), owned)];
+    case '408':
     case '431':
       return [spoiled(String(code), owned)];
+    case '415':
+      return single({ headers: { 'content-type': 'text/plain' } });
+    case '416':
+      return single({ headers: { ...bearer(target.key), range: 'bytes=999999999-' } });
     case '429':
+      if (owned && isReport) return single({ endpoint: owned.guessing });
       return owned
         ? [...single({ endpoint: owned.exhausted }), ...single({ endpoint: owned.guessing, label: 'failures' })]
         : single({ skip: 'it would use up the limits of the key' });
@@ -157,6 +192,15 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     default:
       return single({ skip: 'there is no request that provokes it' });
   }
+}
+
+function largeReports(code: string | undefined): Variant[] {
+  const contents = { bytes: { key: 'x'.repeat(70_000) }, matches: Array.from({ length: 301 }, () => ({ token: '' })) };
+  return Object.entries(contents).map(([label, content]) => ({
+    label,
+    body: JSON.stringify(content),
+    ...(code !== undefined && { code }),
+  }));
 }
 
 /** A request that is answered before its operation is looked up. */
@@ -183,6 +227,8 @@ function sentBy({ type, in: place, name }: Node, path: string, key: string): Var
 
 function badRequests(operationId: string, template: string, path: string): Variant[] {
   const code = 'invalid_parameter';
+  if (operationId === 'revokeLeakedKey') return [{ code, body: '{}' }];
+  if (template.startsWith('/copies/')) return [];
   if (operationId === 'getChanges') {
     return [
       { code: 'missing_since', path: template },

@@ -1,12 +1,17 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { prepareDemo } from '../../src/commands/server/demo.js';
+import { fileOf, parseManifest } from '../../src/copies/manifest.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { ROOT } from '../support/guides.js';
 import { createTestDatabase } from '../support/postgres.js';
+import { runCommand } from '../support/programs/command.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { startService, type TestService } from '../support/service.js';
 import type { Endpoint, OwnedConditions, Target } from './exchanges.js';
 import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './client/spoiled-requests.js';
@@ -23,24 +28,31 @@ const IMPATIENCE = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkIntervalM
 
 /** Starts services that give every answer of the contract, each on a database of its own. */
 export async function startWorld(): Promise<World> {
-  const service = await startService();
+  const [folder, emptyFolder] = [await temporaryFolder(), await temporaryFolder()];
+  const settings = { COPIES_DIR: folder };
+  const service = await startService({ settings });
   // More than a page of changes, and the titles in the examples of the contract.
   await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
+  const publish = ['export', '--publish', folder, '--base-url', 'https://catalog.example.com'];
+  const { code, stderr } = await runCommand(publish, { DATABASE_URL: service.databaseUrl });
+  assert.equal(code, 0, stderr);
+  const manifest = parseManifest(await readFile(`${folder}/manifest.json`, 'utf8'));
+
   const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
   await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
 
   // No key may fail, so that the first failure of the next minute is over the limit as well.
-  const strict = await startService({ failurePolicy: { limit: 0, windowSeconds: 60 } });
+  const strict = await startService({ settings, failurePolicy: { limit: 0, windowSeconds: 60 } });
   const guessing = { url: strict.url, key: generateApiKey().key };
 
-  const withoutCatalogue = await startService();
+  const withoutCatalogue = await startService({ settings: { COPIES_DIR: emptyFolder } });
   for (const table of ['titles', 'people', 'collections', 'catalog_counts']) {
     await withoutCatalogue.db.schema.renameTable(table, `${table}_lost`);
   }
-  const withoutPlans = await startService();
-  await withoutPlans.db.schema.renameTable('plans', 'plans_lost');
+  const withoutKeys = await startService({ settings });
+  await withoutKeys.db.schema.renameTable('api_keys', 'api_keys_lost');
 
-  const impatient = await startService({ serverLimits: IMPATIENCE });
+  const impatient = await startService({ settings, serverLimits: IMPATIENCE });
   const spoilers = new Map<string, Spoiler & Endpoint>();
   for (const code of Object.keys(SPOILED) as SpoiledCode[]) {
     const { url, key } = code === 'request_timeout' ? impatient : service;
@@ -48,7 +60,7 @@ export async function startWorld(): Promise<World> {
   }
 
   const database = await createTestDatabase();
-  const withoutDatabase = await startService({ databaseUrl: database.url });
+  const withoutDatabase = await startService({ settings, databaseUrl: database.url });
   await database.drop();
 
   return {
@@ -56,16 +68,19 @@ export async function startWorld(): Promise<World> {
     url: service.url,
     key: service.key,
     titleId: 'blade-runner-1982',
+    copyFile: fileOf(manifest, 'titles').name,
     owned: {
       exhausted,
       guessing,
-      damaged: (operationId) => (operationId === 'getMe' ? withoutPlans : withoutCatalogue),
+      damaged: (operationId) =>
+        ['getStats', 'getChanges', 'getTitle'].includes(operationId) ? withoutCatalogue : withoutKeys,
+      empty: withoutCatalogue,
       down: withoutDatabase,
       spoiled: (code) => spoilers.get(code) ?? service,
     },
     async stop() {
       for (const spoiler of spoilers.values()) await spoiler.stop();
-      const services = [service, strict, withoutCatalogue, withoutPlans, impatient, withoutDatabase];
+      const services = [service, strict, withoutCatalogue, withoutKeys, impatient, withoutDatabase];
       for (const each of services) await each.stop();
     },
   };

@@ -65,8 +65,8 @@ async function answer(ctx: RequestContext, copies: PublishedFolder, downloads: D
 }
 
 async function sendManifest(ctx: RequestContext, text: string): Promise<void> {
-  ctx.set('Repr-Digest', reprDigest(hash('sha256', text, 'hex')));
   await new Representation(text, 'application/json').send(ctx, 'private, no-cache', false);
+  ctx.set('Repr-Digest', reprDigest(hash('sha256', text, 'hex')));
 }
 
 async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downloads: Downloads): Promise<void> {

@@ -100,7 +100,7 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
         path,
         search: target.search,
         caller,
-        setField: (name, value) => ctx.set(name, value),
+        setField: (name, value) => (ctx.state.answerFields = { ...ctx.state.answerFields, [name]: value }),
       });
     };
   }

@@ -19,6 +19,8 @@ export interface RequestState {
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
   /** The body of a 200 answer, not yet serialised. */
   answer?: unknown;
+  /** The header fields of an operation's answer. A problem in place of it has none of them. */
+  answerFields?: Record<string, string>;
   /** The answer, if it is an error of the API. */
   problem?: Problem;
   /** The cause of an error, for the log. */

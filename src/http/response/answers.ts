@@ -13,17 +13,18 @@ const MEDIA_TYPE = 'application/json';
  */
 export const sendAnswers: Middleware = async (ctx, next) => {
   await next();
-  const { operation, answer, timedOut } = ctx.state;
+  const { operation, answer, answerFields = {}, timedOut } = ctx.state;
   if (operation === undefined || answer === undefined || timedOut) return;
   const { policy } = operation;
   const text = JSON.stringify(answer);
   if (policy.cache === 'never') {
-    ctx.set({ 'Content-Type': MEDIA_TYPE, 'Cache-Control': 'no-store' });
+    ctx.set({ ...answerFields, 'Content-Type': MEDIA_TYPE, 'Cache-Control': 'no-store' });
     ctx.body = text;
     return;
   }
   await new Representation(text, MEDIA_TYPE).send(ctx, 'private, no-cache', policy.compress ?? false);
   const page = ctx.status === 200 ? policy.nextPage?.(answer as Answer<OperationId>) : undefined;
+  ctx.set(answerFields);
   // A query-only reference replaces the whole query, including a key in it, and is valid behind every proxy.
   if (page !== undefined) ctx.set('Link', `<?${page}>; rel="next"`);
 };

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { generateApiKey } from '../../../src/keys/api-key.js';
-import { operationResponses } from '../document/document.js';
+import { document, documentsBeside, operationResponses } from '../document/document.js';
 
 type Field = readonly [name: string, value: string];
 
-/** A request to a path of the contract, well-formed or not. */
+/** A request to a path of the contract, or of a document beside it, well-formed or not. */
 export interface AnyRequest {
   readonly operationId: string;
   readonly method: string;
@@ -71,7 +71,13 @@ const spelled = (part: string): fc.Arbitrary<string> =>
 
 /** An operation, its path, and the beginning of its query. */
 const place: fc.Arbitrary<readonly [operationId: string, path: string, query: readonly string[]]> = fc
-  .constantFrom(...new Map(operationResponses().map(({ operationId, path }) => [operationId, path])))
+  .constantFrom(
+    ...new Map(
+      [document, ...documentsBeside]
+        .flatMap((each) => operationResponses(each))
+        .map(({ operationId, path }) => [operationId, path]),
+    ),
+  )
   .chain(([operationId, template]) => {
     const parts = template.split(/(\{\w+\})/).map((part) => (part.startsWith('{') ? id : spelled(part)));
     const query = fc.oneof(

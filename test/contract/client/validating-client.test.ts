@@ -7,8 +7,9 @@ import { SEED } from '../../support/catalog/chance.js';
 import { ROOT } from '../../support/guides.js';
 import { addresses } from '../../support/http/addresses.js';
 import { startService, type TestService } from '../../support/service.js';
+import { temporaryFolder } from '../../support/temporary-folder.js';
 import { anyRequest, bytesOf, type AnyRequest } from './any-request.js';
-import { deviationsFrom, type Answer } from '../document/conformance.js';
+import { deviationsFrom, undocumentedFields, type Answer } from '../document/conformance.js';
 import { exchangeRaw } from './raw-exchange.js';
 import { SPOILED } from './spoiled-requests.js';
 
@@ -21,9 +22,11 @@ describe('the answers to any bytes', () => {
   let impatient: TestService;
 
   before(async () => {
-    service = await startService();
+    const settings = { SITE: 'off', COPIES_DIR: await temporaryFolder() };
+    service = await startService({ settings });
     impatient = await startService({
       databaseUrl: service.databaseUrl,
+      settings,
       serverLimits: { headersTimeoutMs: 300, requestTimeoutMs: 600, checkIntervalMs: 50 },
     });
     await prepareDemo(service.db, fileURLToPath(ROOT).replace(/\/$/, ''));
@@ -49,7 +52,7 @@ describe('the answers to any bytes', () => {
     assert.equal(await leftToday(), before - 1);
   });
 
-  it('any request to a path of the contract gets an answer that its operation documents', async () => {
+  it('any request to a path of a document gets an answer that its operation documents', async () => {
     const { key, url } = impatient;
     const plain = (operationId: string, change: Partial<AnyRequest> = {}): [AnyRequest] => [
       {
@@ -86,6 +89,10 @@ describe('the answers to any bytes', () => {
         ],
       }),
       plain('getMe', { method: 'DELETE' }),
+      plain('getManifest', { method: 'DELETE', target: '/copies/manifest.json' }),
+      plain('getCopyFile', { target: '/copies/none' }),
+      plain('revokeLeakedKey', { target: '/revoke-leaked-key' }),
+      plain('revokeLeakedKey', { method: 'POST', target: '/revoke-leaked-key' }),
       plain('getMe', withField('X', '\u0007')),
       plain('getMe', withField('Content-Length', '17000')),
       plain('getMe', withField('X', 'x'.repeat(17_000))),
@@ -97,13 +104,21 @@ describe('the answers to any bytes', () => {
       requests += 1;
       seen.add(kindOf(answer));
       assert.deepEqual(deviationsFrom(request.operationId, answer, request.method === 'HEAD'), []);
+      assert.deepEqual(undocumentedFields(request.operationId, answer), []);
     });
     await fc.assert(property, { seed: SEED, examples, numRuns: 120 });
     console.log(`      ${requests} requests, ${seen.size} kinds of answers, seed ${SEED}`);
     const expected = [
       ...['200', '200 gzip', '304', '400 invalid_parameter', '400 invalid_since', '400 malformed_request'],
       ...['400 missing_since', '400 since_out_of_window', '401 invalid_api_key', '401 missing_api_key'],
-      ...['404 title_not_found', '405 method_not_allowed', '413 content_too_large', '431 header_fields_too_large'],
+      ...[
+        '404 not_found',
+        '404 title_not_found',
+        '405 method_not_allowed',
+        '413 content_too_large',
+        '415 unsupported_media_type',
+        '431 header_fields_too_large',
+      ],
     ];
     assert.deepEqual(
       expected.filter((kind) => !seen.has(kind)),

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
-import { child, document, operationResponses, problemsOf, resolve, type Node } from './document.js';
+import { child, document, documentsBeside, operationResponses, problemsOf, resolve, type Node } from './document.js';
 
 /** An answer, its content decoded. */
 export interface Answer {
@@ -20,9 +20,9 @@ export interface Expectation {
 
 const ajv = new Ajv({ strict: true, strictRequired: true, allErrors: true });
 formats.default(ajv);
-ajv.addVocabulary(['example', 'components']);
+ajv.addVocabulary(['example', 'components', 'x-extensible-enum']);
 const validators = new Map<Node, ValidateFunction>();
-const responses = operationResponses();
+const responses = [document, ...documentsBeside].flatMap((each) => operationResponses(each));
 
 /**
  * Compares an answer with the response that it should be: status, media type to the letter, headers and body. All
@@ -65,6 +65,19 @@ export function deviationsFrom(operationId: string, answer: Answer, isHead = fal
   ];
 }
 
+/** Header fields of every HTTP message. */
+const OF_HTTP = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding'];
+
+/**
+ * @returns the header fields that the documented response with this status does not have. Another deployment, or a
+ *   proxy before it, may add some
+ */
+export function undocumentedFields(operationId: string, { status, headers }: Answer): string[] {
+  const documented = responses.find((it) => it.operationId === operationId && it.status === String(status));
+  const names = Object.keys(child(documented?.response ?? {}, 'headers')).map((name) => name.toLowerCase());
+  return Object.keys(headers).filter((name) => !names.includes(name) && !OF_HTTP.includes(name));
+}
+
 function documentsNot(operationId: string, status: number): string {
   return `${operationId} documents no status ${status}`;
 }
@@ -102,6 +115,7 @@ function contentDeviations(response: Node, { headers, body }: Answer, code: stri
     received === mediaType ? [] : [`header Content-Type is ${String(received)} instead of ${String(mediaType)}`];
   if (mediaType === undefined) return body === '' ? typeDeviations : [...typeDeviations, 'body: there should be none'];
 
+  if (!mediaType.endsWith('json')) return typeDeviations;
   const value = parsed(body);
   if (value === undefined) return [...typeDeviations, 'body is not JSON'];
   const schema = child(child(child(response, 'content'), mediaType), 'schema');

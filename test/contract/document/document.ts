@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
 
 /** An object of the document, of whatever kind. */
@@ -26,6 +26,16 @@ export interface OperationResponse {
 /** The contract, parsed. References are not resolved. */
 export const document = load(readFileSync(new URL('../../../openapi.yaml', import.meta.url), 'utf8')) as Node;
 
+const GENERATED = new URL('../../../generated/', import.meta.url);
+
+/** The documents of the paths beside the contract, without references. */
+export const documentsBeside: readonly Node[] = readdirSync(GENERATED)
+  .filter((name) => name.endsWith('.json') && name !== 'openapi.json')
+  .map((name) => {
+    const whole = JSON.parse(readFileSync(new URL(name, GENERATED), 'utf8')) as Node;
+    return dereference(whole, whole) as Node;
+  });
+
 const PROBLEM = 'application/problem+json';
 
 /** Members whose content is data rather than a part of the document. */
@@ -34,7 +44,9 @@ const DATA_MEMBERS = new Set(['example', 'examples', 'enum', 'default']);
 const nodesOf = (node: Node): [string, Node][] =>
   Object.entries(node).filter((entry): entry is [string, Node] => isNode(entry[1]));
 
-const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value);
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /** The member `name` of a node as a node; empty when there is none. */
 export function child(node: Node, name: string): Node {
@@ -44,13 +56,23 @@ export function child(node: Node, name: string): Node {
 
 /** The node itself or, if it is a reference, what it refers to. Throws on a reference that leads nowhere. */
 export function resolve(node: Node): Node {
-  if (typeof node.$ref !== 'string') return node;
-  let target: unknown = document;
-  for (const part of node.$ref.replace(/^#\//, '').split('/')) {
+  return typeof node.$ref === 'string' ? resolve(lookUp(document, node.$ref)) : node;
+}
+
+function lookUp(root: Node, reference: string): Node {
+  let target: unknown = root;
+  for (const part of reference.replace(/^#\//, '').split('/')) {
     target = isNode(target) ? target[part.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined;
   }
-  if (!isNode(target)) throw new Error(`${node.$ref} leads nowhere`);
-  return resolve(target);
+  if (!isNode(target)) throw new Error(`${reference} leads nowhere`);
+  return target;
+}
+
+function dereference(value: unknown, root: Node): unknown {
+  if (Array.isArray(value)) return value.map((part) => dereference(part, root));
+  if (!isNode(value)) return value;
+  if (typeof value.$ref === 'string') return dereference(lookUp(root, value.$ref), root);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, dereference(part, root)]));
 }
 
 /** Every parameter, header and media type of the document, and every schema that has an example of its own. */
@@ -73,9 +95,9 @@ function examplesOf(node: Node): [string, unknown][] {
   return 'example' in node ? [['example', node.example], ...named] : named;
 }
 
-/** Every response of every operation, in the document's order. */
-export function operationResponses(): OperationResponse[] {
-  const paths = nodesOf(child(document, 'paths'));
+/** Every response of every operation, in the document's order. @param of - a document without references, or the contract */
+export function operationResponses(of: Node = document): OperationResponse[] {
+  const paths = nodesOf(child(of, 'paths'));
   return paths.flatMap(([path, item]) =>
     nodesOf(item).flatMap(([method, operation]) =>
       nodesOf(child(operation, 'responses')).map(([status, response]) => ({
