@@ -33,8 +33,8 @@ export interface paths {
         };
         /**
          * List changes
-         * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page. Updates that
-         *     change nothing are not listed.
+         * @description Returns every title that was created or updated after `since`, oldest first, up to 200 a page, which are about
+         *     45 kB of JSON. The size of a page cannot be chosen. Updates that change nothing are not listed.
          */
         get: operations["getChanges"];
         put?: never;
@@ -213,11 +213,6 @@ export interface components {
         VaryField: string;
         RateLimitPolicyField: string;
         RateLimitField: string;
-        /**
-         * @description The values of `code` in this version; codes may be added.
-         * @enum {string}
-         */
-        KnownErrorCode: "missing_api_key" | "invalid_api_key" | "missing_since" | "invalid_since" | "since_out_of_window" | "invalid_parameter" | "malformed_request" | "request_timeout" | "content_too_large" | "unsupported_media_type" | "range_not_satisfiable" | "header_fields_too_large" | "not_found" | "title_not_found" | "method_not_allowed" | "rate_limit_exceeded" | "internal_error" | "service_unavailable";
         /** @description An error (RFC 9457), identified by `code`. */
         Problem: {
             /**
@@ -235,7 +230,7 @@ export interface components {
             status: number;
             /** @description What went wrong with this request, for people. May be reworded at any time. */
             detail: string;
-            /** @description The stable name of the error. `KnownErrorCode` lists those of this version. */
+            /** @description The stable name of the error. `x-extensible-enum` lists those of this version; codes may be added. */
             code: string;
             request_id: components["schemas"]["RequestId"];
             /**

@@ -213,7 +213,11 @@ function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
 
 function successes(operationId: string, path: string, { key, oldestSince }: Target): Variant[] {
   const schemes = child(child(document, 'components'), 'securitySchemes');
-  const requests = Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) }));
+  const requests = [
+    ...Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) })),
+    // No scheme, so that no generated client puts a key into addresses.
+    { label: 'api_key', ...sentBy({ in: 'query', name: 'api_key' }, path, key) },
+  ];
   const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0, oldestSince)}` };
   return operationId === 'getChanges' ? [...requests, emptyPage] : requests;
 }

@@ -72,13 +72,9 @@ describe('openapi.yaml', () => {
         if (/\.(type|title|status|code)$/.test(place)) assert.equal(part.enum, undefined, place);
       }
     }
-    // Generated clients send the key in every way that is listed.
-    const schemes = child(components, 'securitySchemes');
-    const listed = (document.security as Node[]).flatMap((alternative) => Object.keys(alternative));
-    assert.deepEqual(
-      Object.keys(schemes).filter((name) => !listed.includes(name)),
-      Object.keys(schemes).filter((name) => child(schemes, name).in === 'query'),
-    );
+    // Generated clients send the key in every way that is listed, and addresses are logged.
+    const schemes = Object.values(child(components, 'securitySchemes')) as Node[];
+    assert.ok(schemes.length > 0 && schemes.every(({ in: place }) => place !== 'query'));
   });
 
   it('every pattern is a literal that means the same in ECMAScript, Ruby, PCRE, Java, Go and Python', async () => {
@@ -185,10 +181,11 @@ describe('openapi.yaml', () => {
     );
   });
 
-  it('the schema of known codes lists those of the service, and no property has it, so that codes can be added', () => {
-    const schema = child(child(child(document, 'components'), 'schemas'), 'KnownErrorCode');
-    assert.deepEqual((schema.enum as string[]).toSorted(), Object.keys(ERROR_CODES).toSorted());
-    assert.ok(!JSON.stringify(document).includes('#/components/schemas/KnownErrorCode'));
+  it('the contract lists the known codes of the service, to which codes can be added', () => {
+    const { code } = child(child(child(child(document, 'components'), 'schemas'), 'Problem'), 'properties') as {
+      code: Node;
+    };
+    assert.deepEqual((code['x-extensible-enum'] as string[]).toSorted(), Object.keys(ERROR_CODES).toSorted());
   });
 
   it('the guide lists the versions of the contract once each, the newest first, which is that of the document', async () => {

@@ -49,6 +49,8 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
     .filter(([keyword]) => schema[keyword] !== undefined)
     .map(([keyword, words]) => [words, schema[keyword]]);
   if (schema.enum) bounds.push([schema.enum.length > 1 ? 'one of' : 'always', ...schema.enum]);
+  const known = schema['x-extensible-enum'];
+  if (known) bounds.push(['known values', ...known]);
   if (schema.uniqueItems === true) bounds.push(['unique items']);
   if (example !== undefined) bounds.push(['example', example]);
   if (bounds.length === 0) return null;
