@@ -45,7 +45,9 @@ describe('two servers behind the balancer of the guide', () => {
     }
     ports.balancer = await freePort();
     url = `http://127.0.0.1:${ports.balancer}`;
-    balancer = await startBalancer(program, await guideConfiguration(ports));
+    const configuration = await guideConfiguration(ports);
+    // Otherwise it gives up a check after a second: the server logs an aborted request, and may be taken out.
+    balancer = await startBalancer(program, configuration.replace('    timeout', '    timeout check 60s\n    timeout'));
     for (const name of NAMES) await isUp(name);
   });
 

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 const execute = promisify(execFile);
 
 /** Bound on one command, in milliseconds. */
-const COMMAND_TIMEOUT_MS = 120_000;
+const COMMAND_TIMEOUT_MS = 240_000;
 
 const CONTAINERFILE = fileURLToPath(new URL('.deploy/Containerfile', ROOT));
 

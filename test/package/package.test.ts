@@ -49,8 +49,7 @@ async function readLockFile(): Promise<LockFile> {
   return (await readJson(new URL('package-lock.json', ROOT))) as LockFile;
 }
 
-describe('the package that make package makes', function () {
-  this.timeout(120_000);
+describe('the package that make package makes', () => {
   let packed: PackedPackage;
   let manifest: Manifest;
 

@@ -9,8 +9,8 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 
 const execute = promisify(execFile);
 
-/** Bound on packing, in milliseconds. */
-const PACK_TIMEOUT_MS = 120_000;
+/** Bound on packing on a busy machine, in milliseconds: less than that of a hook. */
+const PACK_TIMEOUT_MS = 240_000;
 
 /** The package as `make package` makes it of the built checkout, laid out in an empty folder. */
 export interface PackedPackage {

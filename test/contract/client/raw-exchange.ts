@@ -1,9 +1,7 @@
 import { connect } from 'node:net';
+import { GIVE_UP_MS } from '../../support/eventually.js';
 import { decompress } from '../../support/request.js';
 import type { Answer } from '../document/conformance.js';
-
-/** Bound on one exchange, in milliseconds: a connection that the server does not close fails. */
-const BOUND_MS = 20_000;
 
 /**
  * Sends bytes on a connection of their own, and reads the answer until the server closes the connection. HTTP clients
@@ -19,7 +17,7 @@ export function exchangeRaw(url: string, bytes: string): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port) });
     const chunks: Buffer[] = [];
-    socket.setTimeout(BOUND_MS, () => socket.destroy(new Error('the server did not close the connection')));
+    socket.setTimeout(GIVE_UP_MS, () => socket.destroy(new Error('the server did not close the connection')));
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('error', reject);
     socket.on('close', () => {
