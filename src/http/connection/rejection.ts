@@ -18,14 +18,10 @@ const closing = new WeakSet<Duplex>();
  * Answers a message that is not a valid request with a problem document, and closes the connection.
  *
  * @param error - from Node's parser or its timeouts
- * @param publicUrl - as {@link problemDocument} takes it
+ * @param origin - of the service; undefined for a server whose errors have no reference
  * @returns undefined when the connection is closed without an answer
  */
-export function rejectConnection(
-  error: NodeJS.ErrnoException,
-  socket: Duplex,
-  publicUrl: string | undefined,
-): Rejection | undefined {
+export function rejectConnection(error: NodeJS.ErrnoException, socket: Duplex, origin?: string): Rejection | undefined {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return undefined;
@@ -48,7 +44,7 @@ export function rejectConnection(
   }
   const problem = connectionProblem(error.code);
   const requestId = chooseRequestId(undefined);
-  const body = problemDocument(problem, requestId, publicUrl);
+  const body = problemDocument(problem, requestId, origin);
   socket.end(
     [
       `HTTP/1.1 ${String(problem.status)} ${STATUS_CODES[problem.status] ?? ''}`,

@@ -14,8 +14,9 @@ export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
  *
  * @param publicUrl - the origin of the service
  */
-export function problems(publicUrl: () => string): Middleware {
-  return async (ctx, next) => {
+export const problems =
+  (publicUrl: () => string): Middleware =>
+  async (ctx, next) => {
     try {
       await next();
     } catch (error) {
@@ -27,7 +28,6 @@ export function problems(publicUrl: () => string): Middleware {
       ctx.body = problemDocument(problem, ctx.state.requestId, publicUrl());
     }
   };
-}
 
 /** Converts any error to what a client may see. An error that is no Problem is a bug: its text stays in the log. */
 export function toProblem(error: unknown): Problem {
@@ -54,12 +54,8 @@ export function methodNotAllowed(allowed = 'GET, HEAD'): Problem {
   return new Problem('method_not_allowed', `This path supports only ${names}.`, { headers: { Allow: allowed } });
 }
 
-/**
- * Serialises a problem as its document (RFC 9457).
- *
- * @param publicUrl - the origin of the service; undefined for a server whose errors have no reference
- */
-export function problemDocument(problem: Problem, requestId: string, publicUrl: string | undefined): string {
+/** Serialises a problem as its document (RFC 9457). @param publicUrl - undefined where its code has no reference */
+export function problemDocument(problem: Problem, requestId: string, publicUrl?: string): string {
   return JSON.stringify({
     type: problem.type ?? (publicUrl === undefined ? 'about:blank' : problemType(problem.code, publicUrl)),
     title: problem.title,
