@@ -3,7 +3,7 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import pino from 'pino';
 import { boundConcurrency } from '../../src/http/request/concurrency.js';
 import type { Middleware, RequestContext, RequestState } from '../../src/http/request/context.js';
-import { cached } from '../../src/pages/parts/web/cached.js';
+import { cached } from '../../src/platform/async/cached.js';
 import { statusForCallers } from '../../src/pages/public/status.js';
 import { Health, type Dependency } from '../../src/platform/telemetry/health.js';
 import { OUTAGES } from '../../src/service/parts/outages.js';

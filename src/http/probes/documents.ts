@@ -1,7 +1,8 @@
 import type Router from '@koa/router';
 import type { RequestState } from '../request/context.js';
 import { Representation } from '../response/representation.js';
-import { EXAMPLE_ORIGIN, madeDaily, withRecentExamples } from './recent-examples.js';
+import { EXAMPLE_ORIGIN, EXAMPLES_LIFETIME_MS, withRecentExamples } from './recent-examples.js';
+import { cached } from '../../platform/async/cached.js';
 
 export interface DocumentParts {
   /** The OpenAPI documents as texts, by the paths that serve them. */
@@ -22,10 +23,12 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
   for (const [path, file] of Object.entries(parts.documents)) {
     const text = asDeployed(file, parts);
     const mediaType = path.endsWith('.json') ? 'application/json' : 'application/yaml';
-    // Compressed once a day for each coding.
-    const document = madeDaily((now) => new Representation(withRecentExamples(text, now), mediaType));
+    const document = cached(
+      () => new Representation(withRecentExamples(text, Date.now()), mediaType),
+      EXAMPLES_LIFETIME_MS,
+    );
     router.get(path, async (ctx) => {
-      await document().send(ctx, 'no-cache');
+      await (await document()).send(ctx, 'no-cache');
       // Editors on the web read the contract. Nothing else is for pages of other origins: they would need a key.
       ctx.set('Access-Control-Allow-Origin', '*');
     });

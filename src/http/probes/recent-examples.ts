@@ -1,5 +1,8 @@
 const DAY_MS = 86_400_000;
 
+/** How long examples keep their times, in milliseconds. The times change by whole days. */
+export const EXAMPLES_LIFETIME_MS = 3_600_000;
+
 /** The origin of the service in examples. */
 export const EXAMPLE_ORIGIN = 'https://catalog.example.com';
 
@@ -19,19 +22,4 @@ export function withRecentExamples(contract: string, now: number): string {
     .replace(/\b\d{4}-\d\d-\d\d(?=T\d\d:\d\d:\d\d\.\d{6}Z)/g, (date) =>
       new Date(Date.parse(date) + days * DAY_MS).toISOString().slice(0, 10),
     );
-}
-
-/**
- * Makes a value at its first use on each day (UTC).
- *
- * @param clock - in milliseconds
- */
-export function madeDaily<T>(make: (now: number) => T, clock: () => number = Date.now): () => T {
-  let made: { readonly day: number; readonly value: T } | undefined;
-  return () => {
-    const now = clock();
-    const day = Math.floor(now / DAY_MS);
-    if (made?.day !== day) made = { day, value: make(now) };
-    return made.value;
-  };
 }

@@ -1,7 +1,7 @@
 import { Representation } from '../../http/response/representation.js';
 import type { PageRouter } from '../parts/context.js';
 import type { PublicOptions, PublicParts } from './context.js';
-import { cached } from '../parts/web/cached.js';
+import { cached } from '../../platform/async/cached.js';
 import { GUIDES_PATH } from './guides/guides.js';
 
 /** Behind sign-in, or only the way there. */

@@ -2,7 +2,7 @@ import type { Health } from '../../platform/telemetry/health.js';
 import { Notice, type Tone } from '../parts/content/components.js';
 import type { PageRouter } from '../parts/context.js';
 import { publicPage } from '../parts/frame/page.js';
-import { cached } from '../parts/web/cached.js';
+import { cached } from '../../platform/async/cached.js';
 import type { PublicParts } from './context.js';
 
 export const STATUS_PATH = '/status';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { load } from 'js-yaml';
 import { ROOT } from '../../support/guides.js';
-import { madeDaily, withRecentExamples } from '../../../src/http/probes/recent-examples.js';
+import { withRecentExamples } from '../../../src/http/probes/recent-examples.js';
 import { assertHeaders, assertProblem } from '../../support/problem.js';
 import { converse } from '../../support/http/conversation.js';
 import { send, type Reply } from '../../support/request.js';
@@ -61,19 +61,6 @@ describe('the examples of the contract', () => {
         if (days === 0) assert.equal(moved, CONTRACT);
       }
     }
-  });
-
-  it('the times of examples are renewed once a day', () => {
-    let now = 20_000 * DAY_MS;
-    const made = madeDaily(
-      (at) => ({ at }),
-      () => now,
-    );
-    const first = made();
-    now += DAY_MS - 1;
-    assert.equal(made(), first);
-    now += 1;
-    assert.deepEqual(made(), { at: now });
   });
 });
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { VNode } from 'preact';
-import { cached } from '../web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 import { CodeBlock } from './components.js';
 import { highlight, type Language } from './highlight.js';
 import { Tabs } from './tabs.js';

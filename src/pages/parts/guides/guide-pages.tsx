@@ -6,7 +6,7 @@ import { OPENABLE_PATH } from '../web/addresses.js';
 import { renderMarkdown } from '../content/markdown.js';
 import { publicPage } from '../frame/page.js';
 import { WithSidebar } from '../frame/with-sidebar.js';
-import { cached } from '../web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 
 /** A guide with its text. */
 export interface Guide {

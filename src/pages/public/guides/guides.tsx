@@ -1,6 +1,6 @@
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicOptions, PublicParts } from '../context.js';
-import { cached } from '../../parts/web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 import { EXAMPLE_ORIGIN } from '../../../http/probes/recent-examples.js';
 import { Representation } from '../../../http/response/representation.js';
 import {

@@ -3,7 +3,7 @@ import { readNewestEntries } from '../../../catalog/feed.js';
 import { listPlans } from '../../../limits/plans.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
-import { cached } from '../../parts/web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 import { Badge, Button, Notice } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
 import { SampleTabs } from '../../parts/content/samples.js';

@@ -2,9 +2,9 @@ import type { VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
-import { EXAMPLE_ORIGIN, withRecentExamples } from '../../../http/probes/recent-examples.js';
+import { EXAMPLE_ORIGIN, EXAMPLES_LIFETIME_MS, withRecentExamples } from '../../../http/probes/recent-examples.js';
 import { Representation } from '../../../http/response/representation.js';
-import { cached } from '../../parts/web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 import { errorId, Heading } from '../../parts/content/heading.js';
 import { HTML, renderPage, renderParts } from '../../parts/frame/page.js';
 import { renderMarkdown, type Heading as MarkdownHeading } from '../../parts/content/markdown.js';
@@ -18,9 +18,6 @@ import { renderOperations } from './operations.js';
 import { Headers, SharedResponses } from './responses.js';
 import { Schemas } from './schemas.js';
 import { Text, type ReferenceContext } from './text.js';
-
-/** How long the examples keep their times, in milliseconds. The times change by whole days. */
-const EXAMPLES_LIFETIME_MS = 3_600_000;
 
 /** Adds the reference, `/docs`: everything in the contract. It is rendered once; later only its times are replaced. */
 export function addReference(router: PageRouter, { contract, site }: Pick<PublicParts, 'contract' | 'site'>): void {

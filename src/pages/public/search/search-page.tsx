@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { looksLikeKey } from '../../../keys/api-key.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
-import { cached } from '../../parts/web/cached.js';
+import { cached } from '../../../platform/async/cached.js';
 import { queryOf, seeOther } from '../../parts/web/addresses.js';
 import { answerPage } from '../../parts/frame/page.js';
 import { MAX_QUERY, SEARCH_PATH, SearchBox } from '../../parts/content/search-form.js';
