@@ -109,6 +109,12 @@ function readText(setting: AnySetting, environment: Environment): string | undef
   if (variable === undefined) return undefined;
   if (other !== undefined) throw new InvalidSetting(`must be set only once, and ${other} is set too`);
   const value = environment[variable]?.trim() ?? '';
+  // Some readers of env files keep them, such as "docker run --env-file". A secret that has quotes can be in a file.
+  if (/^(["'])(?:(?!\1)[^])*\1$/.test(value)) {
+    throw new InvalidSetting(
+      'must be set without quotes around the value, which not every reader of env files removes',
+    );
+  }
   if (variable === setting.name) return value;
   const text = readSecret(value, variable).trim();
   if (text === '') throw new InvalidSetting(`must not be empty in the file that ${variable} names`);
