@@ -28,18 +28,23 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
   };
 }
 
+/** What to do about a URL that cannot be read. */
+export const ENCODE = 'in a user name or password, write / ? # % @ as %2F %3F %23 %25 %40';
+
 /** @returns the text itself: the driver has its own parser of URLs */
 export function parsePostgresUrl(text: string): string {
   if (readPostgresUrl(text) !== undefined) return text;
-  throw new InvalidSetting('must be a URL such as postgres://user:password@host:5432/database');
+  throw new InvalidSetting(`must be a URL such as postgres://user:password@host:5432/database; ${ENCODE}`);
 }
 
 /** @returns the parts of a URL of PostgreSQL, as the driver reads them; undefined for any other text */
 export function readPostgresUrl(text: string): URL | undefined {
+  // An @ behind the host is a sign of a password with / ? or #: a piece of it would become the host, which errors name.
+  if (!/^postgres(?:ql)?:\/\/[^/?#]*(?:[/?][^@#]*)?$/i.test(text)) return undefined;
   // After a user, libpq's form for a socket has no host: postgres://user@/database?host=/folder
   const complete = [text, text.replace('@/', '@localhost/')].find((it) => URL.canParse(it));
   const url = complete === undefined ? undefined : new URL(complete);
-  return url && /^postgres(?:ql)?:$/.test(url.protocol) ? url : undefined;
+  return url && isDecodable(url.username + url.password + url.hostname + url.pathname) ? url : undefined;
 }
 
 /** @returns an API key of any service */
@@ -75,8 +80,7 @@ function parseServerUrl(text: string): string {
   ) {
     throw new InvalidSetting(
       'must be a URL such as redis://:password@host:6379/0, or redis+cluster://:password@host1:6379,host2:6379 for a ' +
-        'Redis Cluster, with rediss for TLS, and without parameters; ' +
-        'in a password, write / ? # % @ as %2F %3F %23 %25 %40',
+        `Redis Cluster, with rediss for TLS, and without parameters; ${ENCODE}`,
     );
   }
   return url.href;
@@ -101,7 +105,8 @@ export function parseSentinels(text: string): readonly { readonly host: string; 
     const host = ipv6 ?? name;
     const port = Number(digits ?? SENTINEL_PORT);
     if (host === undefined || port < 1 || port > 65_535) {
-      throw new InvalidSetting(`must be a list such as host1:26379,host2:26379, not ${JSON.stringify(text)}`);
+      // Without the text: it may be the URL of a Redis, with a password.
+      throw new InvalidSetting('must be a list such as host1:26379,host2:26379, without passwords');
     }
     return { host, port };
   });

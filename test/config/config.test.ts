@@ -10,6 +10,9 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 const SIGNING_KEY = generateKeyPairSync('ed25519').privateKey;
 const OTHER_KEY = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
+/** Passwords that a URL has to encode: at the first / ? or #, the host would end. */
+const UNENCODED = ['p/hunter2', '12/hunter2', 'p@ss/hunter2', '12?hunter2', 'p@hunter2#w', 'p@ss?hunter2', '#hunter2'];
+
 /** Every setting: its default, texts with their values, and texts that are refused. */
 const CASES: {
   readonly [Key in keyof Config]: readonly [
@@ -35,18 +38,30 @@ const CASES: {
       ' postgresql://u:p%40@h:1/d?sslmode=require ': 'postgresql://u:p%40@h:1/d?sslmode=require',
       'postgres://u@/d?host=/var/run/postgresql': 'postgres://u@/d?host=/var/run/postgresql',
     },
-    ['h', '/var/run', 'http://h/d', 'xpostgres://h/d', 'postgres//h', 'host=h dbname=d', 'postgre://u:hunter2@h/d'],
+    [
+      ...[
+        'h',
+        '/var/run',
+        'http://h/d',
+        'xpostgres://h/d',
+        'postgres//h',
+        'host=h dbname=d',
+        'postgre://u:hunter2@h/d',
+      ],
+      ...UNENCODED.map((password) => `postgres://u:${password}@h/d`),
+      ...['postgres://u:%e4hunter2@h/d', 'postgres://u:p@h/%e4', 'postgres://u:12/hunter2@/d?host=/run'],
+    ],
   ],
   databaseReadUrl: [
     undefined,
     { 'postgres://replica/catalog': 'postgres://replica/catalog' },
-    ['h', 'postgres://u:hunter2@h:port/d'],
+    ['h', 'postgres://u:hunter2@h:port/d', ...UNENCODED.map((password) => `postgres://u:${password}@h/d`)],
   ],
   clientKey: [undefined, { svc_abcdefgh_0123: 'svc_abcdefgh_0123', ' k ': 'k' }, ['two words', 'schlüssel']],
   mirrorDatabaseUrl: [
     undefined,
     { 'postgres://h/films': 'postgres://h/films' },
-    ['h', 'postgres://u:hunter2@h:port/d'],
+    ['h', 'postgres://u:hunter2@h:port/d', ...UNENCODED.map((password) => `postgres://u:${password}@h/d`)],
   ],
   databasePoolSize: [10, { '2': 2, '1000': 1000 }, ['0', '1', '1001', 'many', '1e2']],
   redisUrl: [
@@ -62,6 +77,7 @@ const CASES: {
       ...['h', 'h:6379', 'http://h', 'redis:/h', 'redis://', 'redis://a,b:1', 'redis://h:65536', 'redis://h/x'],
       ...['redis://h/1/2', 'redis://h?db=1', 'redis://h#a', 'redis://:%zz@h', 'redis://:a/hunter2@h'],
       ...['redis+sentinel://h/m', 'hunter2', 'redis+cluster://', 'redis+cluster://h,', 'redis+cluster://h:x,h'],
+      ...UNENCODED.flatMap((password) => ['redis', 'rediss+cluster'].map((scheme) => `${scheme}://:${password}@h`)),
       ...['redis+cluster://h/1', 'redis+cluster://:%zz@h', 'redis+cluster://u:p@h1,u:p@h2', 'redis+cluster://h?a=1'],
     ],
   ],
@@ -74,7 +90,7 @@ const CASES: {
         { host: '::1', port: 26_380 },
       ],
     },
-    ['h:0', 'h:65536', 'h:x', 'a,,b', 'redis://h:1', '::1', 'u@h', 'a b'],
+    ['h:0', 'h:65536', 'h:x', 'a,,b', 'redis://:hunter2@h:1', '::1', 'u@h', 'a b'],
   ],
   redisSentinelPassword: [undefined, { 's&t': 's&t' }, []],
   publicUrl: [
@@ -108,7 +124,7 @@ const CASES: {
   site: [true, { on: true, off: false }, ['On', 'true', '1', 'no']],
   attribution: [
     undefined,
-    { ' Data: Example Library ': 'Data: Example Library' },
+    { ' Data: Example Library ': 'Data: Example Library', '"Data" by "Example"': '"Data" by "Example"' },
     ['a\nb', 'x'.repeat(201), '`ls`', 'a\u202Eb'],
   ],
   operatorContact: [
@@ -273,6 +289,17 @@ describe('the settings', () => {
     }
   });
 
+  it('quotes around a value are refused: an env file may keep those that a shell would remove', () => {
+    for (const { name, isSecret } of Object.values(SETTINGS)) {
+      for (const variable of [name, ...(isSecret ? [`${name}_FILE`] : [])]) {
+        for (const text of ['"hunter2"', "'hunter2'", '""', '"it\'s\nhunter2"', ' "hunter2" ']) {
+          const [line = '', ...others] = linesAbout({ ...COMPLETE, [name]: '', [variable]: text });
+          assert.ok(line.startsWith(`  ${name} must be set without quotes`) && others.length === 0, line);
+        }
+      }
+    }
+  });
+
   it('settings that cannot be combined are refused', () => {
     for (const [settings, line] of CONFLICTS) assert.deepEqual(linesAbout(settings), [`  ${line}`]);
     assert.equal(linesAbout({ OIDC_SIGN_UP: ' on ' }).length, 4);
@@ -337,6 +364,13 @@ describe('the settings', () => {
           `  ${name} cannot be read: ${name}_FILE names something other than a regular file`,
         ]);
       }
+    });
+
+    it('quotes in a file belong to the secret', async () => {
+      await writeFile(join(folder, 'quoted'), '"s e c"\n');
+      const { OIDC_CLIENT_SECRET: _, ...others } = COMPLETE;
+      const config = readConfig({ ...others, OIDC_CLIENT_SECRET_FILE: join(folder, 'quoted') });
+      assert.equal(config.oidcClientSecret, '"s e c"');
     });
 
     it('a text in a file is checked and not repeated', async () => {

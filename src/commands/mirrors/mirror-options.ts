@@ -6,7 +6,7 @@ import { OperatorError, UsageError } from '../../errors.js';
 import { createClient, createTitleCounter, parseBaseUrl, type ClientOptions } from '../../client/client.js';
 import { CopySource } from '../../client/mirror/copy-source.js';
 import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
-import { readPostgresUrl } from '../../config/parsers.js';
+import { ENCODE, readPostgresUrl } from '../../config/parsers.js';
 import { CLIENT_KEY_NOTE, requireClientKey } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 
@@ -94,9 +94,8 @@ export async function withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     const { message, syscall } = error as NodeJS.ErrnoException;
     const [, meaning, advice] = MEANINGS.find(([states]) => states.test(sqlState(error))) ?? [];
     if (meaning !== undefined) throw new OperatorError(`${meaning}: ${message}.`, { advice, cause: error });
-    // Of a part of the URL that cannot be decoded, or a file that it names and that cannot be read.
-    const isUrlFault = error instanceof URIError || syscall === 'open';
-    if (!isUrlFault && !isDatabaseUnavailable(error)) throw error;
+    // "open": a file that the URL names cannot be read.
+    if (syscall !== 'open' && !isDatabaseUnavailable(error)) throw error;
     throw new OperatorError(`The mirror's database cannot be reached: ${message}.`, {
       advice: 'Check MIRROR_DATABASE_URL, or --into.',
       cause: error,
@@ -109,7 +108,7 @@ function databaseUrlOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const url = readPostgresUrl(text);
   if (url === undefined) {
-    throw new UsageError('--into must be a URL such as postgres://user@host:5432/database.');
+    throw new UsageError(`--into must be a URL such as postgres://user@host:5432/database; ${ENCODE}.`);
   }
   if (url.password !== '' || url.searchParams.has('password')) {
     throw new UsageError(
