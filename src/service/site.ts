@@ -36,6 +36,7 @@ export async function openSite({ contract, ...needs }: SiteNeeds): Promise<Middl
       files: await readStaticFiles(packageRoot),
       guides: await readGuides(packageRoot),
       publicUrl,
+      docs: () => '/docs',
       operatorContact: config.operatorContact,
       attribution: config.attribution,
       ...createSignIn(needs),

@@ -7,6 +7,7 @@ import { signInOperator } from '../support/http/operator.js';
 import { signIn, Visitor } from '../support/http/visitor.js';
 import { assertHeaders } from '../support/problem.js';
 import { startService, type TestService } from '../support/service.js';
+import { createSampleDeveloper } from './sample-developer.js';
 import { FILES, operatorPages, PAGES, settingsPages } from './pages.js';
 
 const BROWSER = { accept: 'text/html' };
@@ -38,20 +39,22 @@ const LINKED: Readonly<
 
 describe('the files and the links of the pages', () => {
   let service: TestService;
-  /** A developer who is signed in, with a key. */
+  /** A developer who is signed in, with keys in every state and failed requests. */
   let visitor: Visitor;
   let operator: Visitor;
+  let operatorPaths: readonly string[];
   /** Of the public address and of that of the operator pages, the paths to start at. */
   let entrances: Map<Visitor, readonly string[]>;
 
   before(async () => {
     service = await startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
-    const { developerId, prefix } = await service.newKey();
+    const { developerId, prefix } = await createSampleDeveloper(service.db);
     visitor = await signIn(service, developerId);
     operator = await signInOperator(service);
+    operatorPaths = operatorPages({ id: String(developerId), prefix });
     entrances = new Map([
       [visitor, [...PAGES, ...FILES, ...SEARCHES, ...settingsPages(prefix)]],
-      [operator, operatorPages({ id: String(developerId), prefix })],
+      [operator, operatorPaths],
     ]);
   });
 
@@ -92,6 +95,21 @@ describe('the files and the links of the pages', () => {
     }
     assert.deepEqual(faults, []);
     assert.ok(pages.size > 40 && anchors.length > 300, `${pages.size} pages, ${anchors.length} anchors`);
+  });
+
+  it('without the public pages, no page for operators links to one', async () => {
+    const settings = { METRICS_ADDRESS: '127.0.0.1:0', SITE: 'off' };
+    const alone = await startService({ settings, databaseUrl: service.databaseUrl });
+    try {
+      const reader = await signInOperator(alone);
+      for (const path of operatorPaths) {
+        const links = linksOf((await reader.get(path, BROWSER)).text);
+        const isDead = (link: string): boolean => link.startsWith(alone.publicUrl) || !/^(?:[/#]|https?:)/.test(link);
+        assert.deepEqual(links.filter(isDead), [], path);
+      }
+    } finally {
+      await alone.stop();
+    }
   });
 
   it('every file has the media type of its name and an entity tag', async () => {

@@ -45,6 +45,7 @@ export async function serveWithoutDatabase(
     files,
     guides: await readGuides(root),
     publicUrl: () => 'http://catalog.example',
+    docs: () => '/docs',
     operatorContact: undefined,
     attribution: undefined,
     failedSignIns: new FailedAttempts(),

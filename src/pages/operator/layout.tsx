@@ -21,8 +21,9 @@ export function operatorKeyPath(prefix: string): string {
 }
 
 /** @returns the frame of every page for operators */
-export function operatorFrame({ files, url }: Pick<OperatorParts, 'files' | 'url'>): PageFrame {
-  return { files, publicUrl: url, operatorContact: undefined, Layout: OperatorLayout };
+export function operatorFrame({ files, url, config, publicUrl }: OperatorParts): PageFrame {
+  const docs = (): string | undefined => (config.site ? `${publicUrl()}/docs` : undefined);
+  return { files, publicUrl: url, docs, operatorContact: undefined, Layout: OperatorLayout };
 }
 
 function OperatorLayout(props: LayoutProps): VNode {

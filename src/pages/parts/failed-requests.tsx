@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { KEPT_FAILURE_DAYS, KEPT_FAILURES, type FailedRequest } from '../../usage/failed-requests.js';
-import { RelativeTime } from './content/components.js';
+import { Deployment, RelativeTime } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 import { KeyName } from './keys.js';
 
@@ -16,6 +17,13 @@ interface FailureTableProps {
   readonly addressOf?: (prefix: string) => string;
 }
 
+/** The status and the code of an error, as a link to its entry in the reference. */
+function ErrorName({ status, code }: FailedRequest): VNode {
+  const docs = useContext(Deployment).docs();
+  const name = `${status} ${code}`;
+  return docs === undefined ? <>{name}</> : <a href={`${docs}#error-${code}`}>{name}</a>;
+}
+
 /** Failed requests in the order given. */
 export function FailureTable({ failures, addressOf }: FailureTableProps): VNode {
   if (failures.length === 0) return <p class="empty">No failed requests</p>;
@@ -29,10 +37,7 @@ export function FailureTable({ failures, addressOf }: FailureTableProps): VNode 
           {each.method} {each.path}
         </code>,
         <div>
-          <a href={`/docs#error-${each.code}`}>
-            {each.status} {each.code}
-          </a>{' '}
-          <span class="muted small">{each.detail}</span>
+          <ErrorName {...each} /> <span class="muted small">{each.detail}</span>
         </div>,
         <KeyName
           prefix={each.keyPrefix}

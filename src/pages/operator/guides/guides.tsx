@@ -45,6 +45,5 @@ export function addGuides(router: PageRouter, parts: OperatorParts): void {
         <Tabs name="Operator" tabs={TABS} tab="guides" />
       </div>
     ),
-    docs: () => (parts.config.site ? `${parts.publicUrl()}/docs` : undefined),
   });
 }

@@ -176,9 +176,10 @@ export function harmless(text: string): string {
 }
 
 /** The facts about the deployment that every page shows. */
-export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'publicUrl'>>({
+export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'publicUrl' | 'docs'>>({
   operatorContact: undefined,
   publicUrl: () => '',
+  docs: () => undefined,
 });
 
 const WORDS = 'the operator of this service';

@@ -54,8 +54,6 @@ export interface GuideShelf {
   readonly markdownPath?: (guide: Guide) => string;
   /** @returns the text of a guide as this deployment shows it */
   readonly textOf?: (guide: Guide) => string;
-  /** @returns the address of the reference, with the guides for developers below it; undefined if it is not served */
-  readonly docs: () => string | undefined;
 }
 
 /** Adds a list of guides, and a page for each. They are rendered once, and the same for everybody. */
@@ -99,10 +97,10 @@ function GuideList({ shelf: { guides, path, lead, navigation, search } }: { read
 }
 
 function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
-  const { guides, path, navigation, search, markdownPath, textOf, docs } = shelf;
+  const { guides, path, navigation, search, markdownPath, textOf } = shelf;
   const { html, headings } = renderMarkdown(textOf?.(guide) ?? guide.text, {
     resolve: (address) => addressOnPage(address, shelf),
-    linkCode: (code) => linkCode(code, docs()),
+    linkCode: (code) => linkCode(code, shelf.frame.docs()),
   });
   const sections = headings.filter(({ level }) => level === 2);
   const groups = [
@@ -129,11 +127,12 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
 const GUIDE = /^(\.\.\/\.\.\/public\/guides\/)?([\w-]+)\.md(#.*)?$/;
 
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
-export function addressOnPage(address: string, { path, docs }: GuideShelf): string | undefined {
+export function addressOnPage(address: string, { path, frame }: GuideShelf): string | undefined {
   if (/^(https?:|mailto:|#)/.test(address)) return address;
   const [, elsewhere, name, part = ''] = GUIDE.exec(address) ?? [];
-  if (name === undefined || (elsewhere !== undefined && docs() === undefined)) return undefined;
-  return `${elsewhere === undefined ? path : `${docs()}/guides`}/${name}${part}`;
+  const docs = frame.docs();
+  if (name === undefined || (elsewhere !== undefined && docs === undefined)) return undefined;
+  return `${elsewhere === undefined ? path : `${docs}/guides`}/${name}${part}`;
 }
 
 /** @returns the address of what inline code names: an error code, or a path that a browser can open */

@@ -49,7 +49,6 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
     search: <SearchBox />,
     markdownPath,
     textOf,
-    docs: () => '/docs',
   };
   addGuidePages(router, shelf);
   for (const guide of site.guides) {
