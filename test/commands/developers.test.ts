@@ -352,11 +352,13 @@ describe('the commands for developers, keys and sign-in', () => {
   it('"events" lists the events of one developer or of all, newest first', async () => {
     const id = await world.newDeveloper();
     const { prefix } = await createKey(world.db, { developerId: id, planId: 'free' });
+    await catalog(`keys set-plan ${prefix} --plan pro`);
     await catalog(`keys revoke ${prefix}`);
     assert.match(
       await output(`events --developer ${id}`),
       new RegExp(
         `^at +developer +event +key +by +details\n\\S+Z +${id} +revoked +${prefix} +operator +-\n` +
+          `\\S+Z +${id} +plan changed +${prefix} +operator +from free, to pro\n` +
           `\\S+Z +${id} +created +${prefix} +operator +plan free\n\\S+Z +${id} +registered +- +operator +plan free\n$`,
       ),
     );
@@ -365,7 +367,7 @@ describe('the commands for developers, keys and sign-in', () => {
       events.map(({ at, ...event }) => [typeof at, event]),
       [
         ['revoked', {}],
-        ['created', { plan: 'free' }],
+        ['plan_changed', { from: 'free', to: 'pro' }],
       ].map(([kind, details]) => [
         'string',
         { developer_id: id, kind, actor: 'operator', key_prefix: prefix, key_label: null, details },

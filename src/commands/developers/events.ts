@@ -1,12 +1,25 @@
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
-import { listEvents, type DeveloperEvent } from '../../events/events.js';
+import { listEvents, type DeveloperEvent, type EventDetails } from '../../events/events.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import { age, type Columns } from '../output/table.js';
 
 const DEFAULT_LIMIT = 50;
+
+/** The details in the order that they are printed in. The database returns the shortest name first: `to`, then `from`. */
+const DETAILS: Readonly<Record<keyof EventDetails, string>> = {
+  plan: 'plan',
+  from: 'from',
+  to: 'to',
+  successor: 'successor',
+  expires_at: 'expires at',
+  issuer: 'issuer',
+  subject: 'subject',
+  name: 'name',
+  with: 'with',
+};
 
 const COLUMNS: Columns<DeveloperEvent> = {
   at: ({ at }) => age(at),
@@ -15,8 +28,9 @@ const COLUMNS: Columns<DeveloperEvent> = {
   key: ({ keyPrefix }) => keyPrefix,
   by: ({ actor }) => actor,
   details: ({ details }) =>
-    Object.entries(details)
-      .map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`)
+    (Object.keys(DETAILS) as (keyof EventDetails)[])
+      .filter((name) => details[name] !== undefined)
+      .map((name) => `${DETAILS[name]} ${details[name]}`)
       .join(', ') || null,
 };
 
