@@ -40,7 +40,7 @@ export function browserName(userAgent: string): string {
 
 const WAYS: Readonly<Record<SignInWay, string>> = {
   link: 'with a link',
-  provider: 'with your provider',
+  provider: 'with an identity provider',
   passkey: 'with a passkey',
 };
 

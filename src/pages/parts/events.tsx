@@ -42,7 +42,7 @@ export function EventTable({ events, isOfOneKey = false, developer = 'You' }: Ev
 /** Events of earlier versions do not record the way. */
 const SIGNED_IN = {
   link: 'Signed in with a link',
-  provider: 'Signed in with your provider',
+  provider: 'Signed in with an identity provider',
   passkey: 'Signed in with a passkey',
   unknown: 'Signed in',
 } as const;
