@@ -3,7 +3,6 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import pino from 'pino';
 import { boundConcurrency } from '../../src/http/request/concurrency.js';
 import type { Middleware, RequestContext, RequestState } from '../../src/http/request/context.js';
-import { cached } from '../../src/platform/async/cached.js';
 import { statusForCallers } from '../../src/pages/public/status.js';
 import { Health, type Dependency } from '../../src/platform/telemetry/health.js';
 import { OUTAGES } from '../../src/service/parts/outages.js';
@@ -129,30 +128,5 @@ describe('a bound on concurrency', () => {
     assert.equal(finish.length, 3);
     for (const end of finish) end();
     await Promise.all(served);
-  });
-});
-
-describe('a cached value', () => {
-  it('is made once for concurrent calls, and again once it has expired', async () => {
-    let time = 0;
-    let made = 0;
-    const value = cached(
-      () => (made += 1),
-      100,
-      () => time,
-    );
-    assert.deepEqual(await Promise.all([value(), value()]), [1, 1]);
-    time = 99;
-    assert.equal(await value(), 1);
-    time = 100;
-    assert.equal(await value(), 2);
-  });
-
-  it('is made again after a failure', async () => {
-    let isBroken = true;
-    const value = cached(() => (isBroken ? Promise.reject(new Error('broken')) : 'made'), 100);
-    await assert.rejects(value(), /broken/);
-    isBroken = false;
-    assert.equal(await value(), 'made');
   });
 });

@@ -1,6 +1,7 @@
 import type { Listener } from '../../http/connection/server.js';
 import { OperatorError, withAdvice } from '../../errors.js';
 import { serveMetrics } from '../../http/telemetry/metrics-server.js';
+import { cached } from '../../platform/async/cached.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import { readBuild } from '../../platform/process/package-root.js';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
@@ -88,13 +89,12 @@ function openOperatorPages(
     });
   };
 
-  let loaded: Promise<Listener> | undefined;
+  const loaded = cached(load, Infinity);
   return async (request, response) => {
     try {
-      const pages = await (loaded ??= load());
+      const pages = await loaded();
       pages(request, response);
     } catch (err) {
-      loaded = undefined;
       log.error({ err }, 'the operator pages could not be loaded');
       response.statusCode = 500;
       response.end();
