@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as immediate } from 'node:timers/promises';
-import pino from 'pino';
 import { boundConcurrency } from '../../src/http/request/concurrency.js';
 import type { Middleware, RequestContext, RequestState } from '../../src/http/request/context.js';
-import { statusForCallers } from '../../src/pages/public/status.js';
-import { Health, type Dependency } from '../../src/platform/telemetry/health.js';
-import { OUTAGES } from '../../src/service/parts/outages.js';
 import { eventually } from '../support/eventually.js';
 import { assertHeaders } from '../support/problem.js';
 import { send } from '../support/request.js';
@@ -35,20 +31,6 @@ describe('the pages during an outage', () => {
       );
     });
     server.close();
-  });
-
-  it('the status is "Unavailable" without PostgreSQL, whatever else is down, and no sentence says that calls work', () => {
-    const dependencies = Object.keys(OUTAGES) as Dependency[];
-    for (const other of dependencies) {
-      const health = new Health(pino({ enabled: false }), OUTAGES, dependencies);
-      health.note(other, 'lost');
-      health.note('database', 'lost');
-      const { summary, details } = statusForCallers(health);
-      assert.deepEqual([summary, details.length], ['Unavailable', 1], other);
-      assert.match(String(details), /^Most calls fail with 503/);
-      health.note('database', 'up');
-      assert.equal(statusForCallers(health).summary, other === 'database' ? 'All systems operational' : 'Degraded');
-    }
   });
 
   it('a page is refused with a 503 page and Retry-After while too many requests wait', async () => {

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import Koa from 'koa';
+import pino from 'pino';
+import { readConfig } from '../../src/config/config.js';
+import { createHttpServer, listen, urlOf, type Listener } from '../../src/http/connection/server.js';
+import { serveProbesAndDocuments } from '../../src/http/probes/probes.js';
+import type { RequestState } from '../../src/http/request/context.js';
+import { prepareRequest } from '../../src/http/request/prepare-request.js';
+import { problems } from '../../src/http/response/problems.js';
+import { FailedAddresses } from '../../src/limits/failed-addresses.js';
+import { createOperatorPages } from '../../src/pages/operator/operator-pages.js';
+import { readStaticFiles } from '../../src/pages/parts/web/static-files.js';
+import { statusForCallers } from '../../src/pages/public/status.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
+import { PACKAGE_ROOT } from '../../src/platform/process/package-root.js';
+import { Health, type Dependency } from '../../src/platform/telemetry/health.js';
+import { OUTAGES } from '../../src/service/parts/outages.js';
+import { signInOperator } from '../support/http/operator.js';
+import { assertReadiness } from '../support/http/readiness.js';
+import type { Visitor } from '../support/http/visitor.js';
+import { testWorld } from '../support/world.js';
+
+const DEPENDENCIES = Object.keys(OUTAGES) as Dependency[];
+
+/** Every set of components that can be lost together. */
+const SUBSETS = DEPENDENCIES.reduce<Dependency[][]>(
+  (subsets, each) => subsets.flatMap((subset) => [subset, [...subset, each]]),
+  [[]],
+);
+
+/** The three answers of the public status, and what makes each true. */
+function expectedStatus(lost: readonly Dependency[]): string {
+  if (lost.includes('database')) return 'Unavailable';
+  return lost.length > 0 ? 'Degraded' : 'All systems operational';
+}
+
+describe('several components that are lost together', () => {
+  const world = testWorld();
+  const health = new Health(pino({ enabled: false }), OUTAGES, DEPENDENCIES);
+  let url: string;
+  let operatorUrl = '';
+  let operator: Visitor;
+
+  /** Serves in this process, until the end of the suite. @returns the URL */
+  async function serve(listener: Listener): Promise<string> {
+    const server = createHttpServer(listener);
+    world.defer(() => server.close());
+    return urlOf('127.0.0.1', await listen(server, '127.0.0.1', 0));
+  }
+
+  before(async () => {
+    const app = new Koa<RequestState>();
+    app.use(prepareRequest);
+    app.use(problems);
+    const nothing = { documents: {}, publicUrl: undefined, operatorContact: undefined, securityContact: undefined };
+    const checks = { health, checkDatabase: () => Promise.resolve(), isStopping: () => false };
+    app.use(serveProbesAndDocuments({ ...nothing, ...checks }));
+    url = await serve(app.callback());
+    const pages = createOperatorPages({
+      config: readConfig({}),
+      log: pino({ enabled: false }),
+      files: await readStaticFiles(PACKAGE_ROOT),
+      guides: [],
+      db: world.db,
+      changeCallers: () => assert.fail('nothing changes'),
+      health,
+      fence: new Fence(),
+      build: { version: '1.0.0', commit: '' },
+      nodeVersion: process.versions.node,
+      failedAddresses: new FailedAddresses(),
+      url: () => operatorUrl,
+      publicUrl: () => url,
+    });
+    operatorUrl = await serve(pages);
+    operator = await signInOperator({ operatorUrl, db: world.db });
+  });
+
+  it('each set of them is shown on the probe, on the public status and on the operator page', async () => {
+    assert.equal(SUBSETS.length, 2 ** DEPENDENCIES.length);
+    for (const lost of SUBSETS) {
+      const name = lost.join(', ') || 'none';
+      for (const each of DEPENDENCIES) health.note(each, lost.includes(each) ? 'lost' : 'up');
+      await assertReadiness(url, DEPENDENCIES, lost);
+
+      const { summary, details } = statusForCallers(health);
+      assert.equal(summary, expectedStatus(lost), name);
+      // Without PostgreSQL no call works, so nothing says that all do.
+      const told = lost.includes('database') ? (['database'] as const) : lost;
+      assert.deepEqual(details, [...new Set(told.map((each) => OUTAGES[each].forCallers))], name);
+
+      const text = (await operator.get('/')).text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+      const names = lost.map((each) => OUTAGES[each].name).join(', ');
+      assert.ok(text.includes(lost.length === 0 ? ' Everything works. ' : ` Down: ${names}. `), `${name}: ${text}`);
+      for (const each of DEPENDENCIES) {
+        const state = lost.includes(each) ? 'Down' : 'Up';
+        assert.ok(text.includes(` ${OUTAGES[each].name} ${state} `), `${name}: ${text}`);
+        assert.equal(text.includes(OUTAGES[each].consequence), lost.includes(each), `${name}: ${text}`);
+      }
+    }
+  });
+});
