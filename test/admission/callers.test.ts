@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { callerLoader, type LoadCaller } from '../../src/admission/callers.js';
+import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { testWorld } from '../support/world.js';
@@ -79,6 +80,27 @@ describe('the loader of callers', () => {
       if (!lock.isCompleted()) await lock.rollback();
     }
     assert.equal(await load(unknownHash()), undefined);
+  });
+
+  it('the time that a key has left counts from before its query was sent, however long the answer takes', async () => {
+    const { key, prefix } = await world.newKey();
+    await world
+      .db('api_keys')
+      .where({ prefix })
+      .update({ expires_at: world.db.raw("now() + interval '1 day'") });
+    let time = 0;
+    const clock = new SteadyClock(
+      () => time,
+      () => time,
+    );
+    const lock = await world.db.transaction();
+    await lock.raw('lock table api_keys in access exclusive mode');
+    const loading = callerLoader(world.db, 1, clock, MAX_WAIT_MS)(hashOf(key));
+    await eventually('the query waits', async () => (await waitingForLock()) === 1);
+    time = 1_000_000_000;
+    await lock.commit();
+    const { expiresAt = Infinity } = (await loading) ?? {};
+    assert.ok(expiresAt > 0 && expiresAt <= 86_400_000, String(expiresAt));
   });
 
   it('a load that has waited too long for its turn fails without a query, and the others of its batch get their own callers', async () => {
