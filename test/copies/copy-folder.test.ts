@@ -64,4 +64,27 @@ describe('a folder of published copies', () => {
       before.filter((name) => name !== MANIFEST_NAME),
     );
   });
+
+  it('copies of one millisecond, or made after the clock was set back, follow one another, and the newest three stay', async () => {
+    for (const [hash, nowMs] of [
+      ['a', 9_998],
+      ['b', 9_998],
+      ['c', 5],
+      ['d', 10_000],
+    ] as const) {
+      const folder = await openCopyFolder(path, BASE_URL);
+      await write(folder, hash);
+      await folder.publish(manifestOf(hash, folder.nextTime(nowMs)));
+      await folder.close();
+    }
+    const { newest, dated = [] } = (await openPublishedFolder(path).read()) ?? {};
+    const kept = dated.map(({ name, manifest }) => [name, manifest.files[0]?.name.at(-'.ndjson.gz'.length - 1)]);
+    assert.deepEqual(kept, [
+      ['manifest-10001.json', 'd'],
+      ['manifest-10000.json', 'c'],
+      ['manifest-9999.json', 'b'],
+    ]);
+    assert.deepEqual(newest, dated[0]?.manifest);
+    assert.equal((await readdir(path)).filter((name) => name.startsWith('titles-')).length, 3);
+  });
 });
