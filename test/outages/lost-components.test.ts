@@ -51,7 +51,7 @@ describe('several components that are lost together', () => {
   before(async () => {
     const app = new Koa<RequestState>();
     app.use(prepareRequest);
-    app.use(problems);
+    app.use(problems(() => url));
     const nothing = { documents: {}, publicUrl: undefined, operatorContact: undefined, securityContact: undefined };
     const checks = { health, checkDatabase: () => Promise.resolve(), isStopping: () => false };
     app.use(serveProbesAndDocuments({ ...nothing, ...checks }));
