@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Fence } from '../platform/postgres/fence.js';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+import { requireForm } from '../platform/redis/reply.js';
 
 /**
  * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
@@ -124,10 +125,12 @@ async function setUnlessNewer(
   ...lifetimeMs: readonly number[]
 ): Promise<true> {
   const { system, number } = timelineOf(fence);
-  const now = await redis.run(key, (client) =>
-    client.eval(SET_UNLESS_NEWER, 1, key, value, system, number, ...lifetimeMs),
-  );
-  observeTimeline(fence, String(now));
+  const now = await redis.run(key, async (client) => {
+    const reply = await client.eval(SET_UNLESS_NEWER, 1, key, value, system, number, ...lifetimeMs);
+    requireForm(typeof reply === 'string');
+    return reply;
+  });
+  observeTimeline(fence, now);
   return true;
 }
 

@@ -12,8 +12,6 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-const REDIS_PORT = 6_379;
-
 /** Added to the name of a secret setting: the name of the variable with the path of the file that has its text. */
 const FILE_SUFFIX = '_FILE';
 
@@ -62,22 +60,8 @@ export function readConfig(environment: Environment): Config {
 /** @returns the address of Redis for its client; undefined without Redis */
 export function redisAddressOf({ redisUrl, redisSentinels, redisSentinelPassword }: Config) {
   if (redisUrl === undefined) return undefined;
-  const nodes = readClusterUrl(redisUrl)?.map((node) => new URL(node));
-  const cluster = nodes && { nodes: nodes.map(toHostAndPort), login: toLogin(nodes[0]) };
+  const cluster = readClusterUrl(redisUrl)?.map((node) => new URL(node).href);
   return { url: redisUrl, cluster, sentinels: redisSentinels, sentinelPassword: redisSentinelPassword };
-}
-
-function toHostAndPort({ hostname, port }: URL) {
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || REDIS_PORT) };
-}
-
-/** @returns the user, password and use of TLS that a URL names, as options of ioredis */
-function toLogin({ username = '', password = '', protocol = '' }: Partial<URL> = {}) {
-  return {
-    ...(username !== '' && { username: decodeURIComponent(username) }),
-    ...(password !== '' && { password: decodeURIComponent(password) }),
-    ...(protocol === 'rediss:' && { tls: {} }),
-  };
 }
 
 /** @returns where to send notices, and the key of their signatures; undefined when they are off */

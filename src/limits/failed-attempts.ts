@@ -1,5 +1,7 @@
+import type { Redis } from 'ioredis';
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
+import { readCounter, requireForm } from '../platform/redis/reply.js';
 import type { FailedAddresses } from './failed-addresses.js';
 import type { LimitState } from './quotas.js';
 
@@ -18,9 +20,9 @@ export type AttemptResult =
 
 /** Counts failed attempts by address: in Redis, or in this process while there is none. */
 export class FailedAttempts {
-  readonly #policy: FailurePolicy;
-  readonly #redis: { readonly link: RedisLink; readonly limiter: RateLimiterAbstract } | undefined;
-  readonly #memory: RateLimiterAbstract;
+  readonly #inProcess: RateLimiterAbstract;
+  /** One for each server of a Redis Cluster. */
+  readonly #inRedis = new WeakMap<Redis, RateLimiterAbstract>();
   /** Attempts that failed since the process began, and those of them over the limit. */
   readonly counts = { failed: 0, overLimit: 0 };
 
@@ -29,29 +31,20 @@ export class FailedAttempts {
    * @param addresses - where failures within the limit are kept for operators; undefined for nowhere
    */
   constructor(
-    redis?: RedisLink,
-    policy = FAILURE_POLICY,
-    name = 'failures',
+    private readonly redis?: RedisLink,
+    private readonly policy = FAILURE_POLICY,
+    private readonly name = 'failures',
     private readonly addresses?: FailedAddresses,
   ) {
-    const options = { keyPrefix: `catalog:${name}`, points: policy.limit, duration: policy.windowSeconds };
-    this.#policy = policy;
-    this.#memory = new RateLimiterMemory(options);
-    this.#redis = redis && {
-      link: redis,
-      // Further failures of an address over the limit cost Redis no command.
-      limiter: new RateLimiterRedis({
-        ...options,
-        storeClient: redis.client,
-        inMemoryBlockOnConsumed: policy.limit + 1,
-      }),
-    };
+    this.#inProcess = new RateLimiterMemory(this.#options);
   }
 
   /** Counts attempts that failed. */
   async count(address: string, attempts = 1): Promise<AttemptResult> {
     this.counts.failed += attempts;
-    const result = this.#toResult(await this.#run(address, (limiter) => consume(limiter, address, attempts)));
+    const key = this.#inProcess.getKey(address);
+    const inRedis = this.redis?.run(key, (client) => consume(this.#limiterIn(client), address, attempts));
+    const result = this.#toResult((await ifAvailable(inRedis)) ?? (await consume(this.#inProcess, address, attempts)));
     if (result.kind === 'over_limit') this.counts.overLimit += 1;
     else this.addresses?.count(address);
     return result;
@@ -59,38 +52,56 @@ export class FailedAttempts {
 
   /** Checks whether an address is over the limit, without counting. Use it before an attempt that costs something. */
   async check(address: string): Promise<AttemptResult> {
-    return this.#toResult(
-      await this.#run(address, async (limiter) => {
-        const used = await limiter.get(address);
-        return used !== null && used.consumedPoints >= this.#policy.limit ? Math.max(1, used.msBeforeNext) : 0;
-      }),
-    );
+    const key = this.#inProcess.getKey(address);
+    const inRedis = await ifAvailable(this.redis?.run(key, (client) => readCounter(client, key)));
+    const inProcess = inRedis === undefined ? await this.#inProcess.get(address) : null;
+    const failures = inRedis?.requests ?? inProcess?.consumedPoints ?? 0;
+    if (failures < this.policy.limit) return this.#toResult(0);
+    return this.#toResult(Math.max(1, inRedis?.msLeft ?? inProcess?.msBeforeNext ?? 0));
+  }
+
+  get #options() {
+    const { limit: points, windowSeconds: duration } = this.policy;
+    return { keyPrefix: `catalog:${this.name}`, points, duration };
+  }
+
+  #limiterIn(storeClient: Redis): RateLimiterAbstract {
+    const known = this.#inRedis.get(storeClient);
+    if (known !== undefined) return known;
+    // Further failures of an address over the limit cost Redis no command.
+    const inMemoryBlockOnConsumed = this.policy.limit + 1;
+    const limiter = new RateLimiterRedis({ ...this.#options, storeClient, inMemoryBlockOnConsumed });
+    this.#inRedis.set(storeClient, limiter);
+    return limiter;
   }
 
   /** @param msToWait - 0 for an address within the limit */
   #toResult(msToWait: number): AttemptResult {
     if (msToWait === 0) return { kind: 'within_limit' };
-    const { windowSeconds } = this.#policy;
+    const { windowSeconds } = this.policy;
     const resetSeconds = Math.min(windowSeconds, Math.ceil(msToWait / 1000));
-    return { kind: 'over_limit', state: { name: 'failures', ...this.#policy, remaining: 0, resetSeconds } };
-  }
-
-  /** Runs a command in Redis, or in memory while it is unavailable. The library's own fallback waits without bound. */
-  async #run(address: string, command: (limiter: RateLimiterAbstract) => Promise<number>): Promise<number> {
-    const { link, limiter } = this.#redis ?? {};
-    const result = link && limiter && (await ifAvailable(link.run(limiter.getKey(address), () => command(limiter))));
-    return result ?? command(this.#memory);
+    return { kind: 'over_limit', state: { name: 'failures', ...this.policy, remaining: 0, resetSeconds } };
   }
 }
 
-/** @returns the time that an address has to wait, in milliseconds; 0 within the limit */
+/**
+ * Counts failures. Each limiter is used alone: the library's own way from Redis to memory waits without bound.
+ *
+ * @returns the time that an address has to wait, in milliseconds; 0 within the limit
+ */
 async function consume(limiter: RateLimiterAbstract, address: string, attempts: number): Promise<number> {
   try {
-    await limiter.consume(address, attempts);
+    requireCounts(await limiter.consume(address, attempts));
     return 0;
   } catch (result) {
     // rate-limiter-flexible rejects with a result that is no Error.
-    if (result instanceof RateLimiterRes) return Math.max(1, result.msBeforeNext);
+    if (result instanceof RateLimiterRes) return requireCounts(result);
     throw result;
   }
+}
+
+/** Requires numbers, where rate-limiter-flexible takes any reply of Redis. @returns the time left, in milliseconds */
+function requireCounts({ consumedPoints, msBeforeNext }: RateLimiterRes): number {
+  requireForm(Number.isInteger(consumedPoints) && Number.isInteger(msBeforeNext));
+  return Math.max(1, msBeforeNext);
 }

@@ -99,13 +99,9 @@ function addAdmission(
   if (cache === undefined || redis === undefined) return;
   metrics.readGauge({
     name: 'catalog_redis_shard_up',
-    help: 'Whether a shard of Redis is reachable: 1 or 0. It is named by its first slot; without a cluster, it is 0.',
-    labels: ['first_slot'],
-    read: () =>
-      redis.shards.map(({ firstSlot, state }) => ({
-        labels: { first_slot: String(firstSlot) },
-        value: state === 'up' ? 1 : 0,
-      })),
+    help: 'Whether a shard of Redis is reachable: 1 or 0. It has the id of its master; without a cluster, it is "redis".',
+    labels: ['node'],
+    read: () => redis.shards.map(({ name, state }) => ({ labels: { node: name }, value: Number(state === 'up') })),
   });
   metrics.readCounter({
     name: 'catalog_caller_cache_lookups_total',

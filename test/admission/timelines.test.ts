@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
 import {
   createVersion,
   observeTimeline,
@@ -32,17 +33,20 @@ function fenceAt(timeline: number, system = SYSTEM): Fence {
 describe('timelines of the database', () => {
   const world = testWorld({ redis: true });
   let redis: RedisLink;
+  let direct: Redis;
 
   before(async () => {
     redis = new RedisLink(world.redis.address, () => undefined);
     world.defer(() => redis.close());
     await redis.settled();
+    direct = new Redis(world.redis.url);
+    world.defer(() => direct.disconnect());
   });
 
-  beforeEach(() => redis.client.flushall());
+  beforeEach(() => direct.flushall());
 
-  const published = (): Promise<string | null> => redis.client.get(TIMELINE_KEY);
-  const version = async (): Promise<string> => (await redis.client.get(versionKey(DEVELOPER))) ?? assert.fail();
+  const published = (): Promise<string | null> => direct.get(TIMELINE_KEY);
+  const version = async (): Promise<string> => (await direct.get(versionKey(DEVELOPER))) ?? assert.fail();
 
   for (const [older, newer] of PAIRS) {
     it(`timeline ${older} is replaced by timeline ${newer}, never the reverse, and whoever has the older one finds out`, async () => {

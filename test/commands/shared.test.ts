@@ -162,6 +162,19 @@ describe('commands beside servers that share a Redis', () => {
     }
   });
 
+  it('a Redis that is no cluster is refused by servers and commands where REDIS_URL names a cluster', async () => {
+    const redisUrl = world.redis.url.replace('redis:', 'redis+cluster:');
+    const reason = 'The Redis named by REDIS_URL is no Redis Cluster.';
+    await assert.rejects(world.startService({ redisUrl }), { name: 'OperatorError', message: reason });
+    const { developerId } = await world.newKey();
+    const environment = { ...world.environment, REDIS_URL: redisUrl };
+    assert.deepEqual(await runCommand(['developers', 'quotas', String(developerId)], environment), {
+      code: 1,
+      stdout: '',
+      stderr: `catalog: ${reason} Set REDIS_URL to redis://host:port, or rediss for TLS.\n`,
+    });
+  });
+
   it('a command that cannot reach Redis prints what it waits for, and reports its change once it applies', async () => {
     const [first, second, third] = [await world.newKey(), await world.newKey(), await world.newKey()];
     const waiting = 'Waiting until every server applies the change.';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError, readConfig } from '../../src/config/config.js';
+import { ConfigError, readConfig, redisAddressOf } from '../../src/config/config.js';
 import { parseNotifyUrl, parsePostgresUrl, parseRedisUrl } from '../../src/config/parsers.js';
 import { SETTINGS, type Config } from '../../src/config/settings.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -303,6 +303,11 @@ describe('the settings', () => {
   it('settings that cannot be combined are refused', () => {
     for (const [settings, line] of CONFLICTS) assert.deepEqual(linesAbout(settings), [`  ${line}`]);
     assert.equal(linesAbout({ OIDC_SIGN_UP: ' on ' }).length, 4);
+  });
+
+  it('each node of a Redis Cluster is connected to with the user, the password and the TLS of the setting', () => {
+    const address = redisAddressOf(readConfig({ REDIS_URL: 'REDISS+CLUSTER://u:p%40@h:1,[::1]:2' }));
+    assert.deepEqual(address?.cluster, ['rediss://u:p%40@h:1', 'rediss://u:p%40@[::1]:2']);
   });
 
   it('all wrong settings are reported together', () => {

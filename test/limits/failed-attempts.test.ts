@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Redis } from 'ioredis';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
@@ -20,6 +21,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
     let services: [TestService, TestService];
     /** Undefined without Redis. */
     let link: RedisLink | undefined;
+    let direct: Redis;
     let addresses = 0;
 
     before(async () => {
@@ -29,6 +31,8 @@ for (const store of ['in this process', 'in Redis'] as const) {
       link = new RedisLink(world.redis.address, () => undefined);
       world.defer(() => link?.close());
       await link.settled();
+      direct = new Redis(world.redis.url).on('error', () => undefined);
+      world.defer(() => direct.disconnect());
     });
 
     function newAddress(): string {
@@ -150,7 +154,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
     it('failures of an address that is over the limit cost Redis no command', async () => {
       const attempts = new FailedAttempts(link);
       const commands = async () =>
-        Number(/cmdstat_evalsha:calls=(\d+)/.exec((await link?.client.info('commandstats')) ?? '')?.[1] ?? 0);
+        Number(/cmdstat_evalsha:calls=(\d+)/.exec(await direct.info('commandstats'))?.[1] ?? 0);
       const address = newAddress();
       for (let i = 0; i <= LIMIT; i += 1) await attempts.count(address);
       const before = await commands();
@@ -162,7 +166,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
     it('the rights in Redis that the guide grants are enough to charge requests and to count failures', async () => {
       const [, keys = assert.fail(), commands = assert.fail()] =
         /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('configure')) ?? [];
-      await link?.client.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
+      await direct.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
       const limited = await world.startService({
         redisUrl: world.redis.url.replace('//', '//limited:secret@'),
         trustedProxies: 1,

@@ -56,8 +56,9 @@ describe('outages under load', () => {
   /** The third has no Redis. */
   let servers: [ServerProcess, ServerProcess, ServerProcess];
   let cluster: TestRedisCluster;
-  /** The shard of the cluster that is lost. */
+  /** The shard of the cluster that is lost, and the id of its master. */
   let shard: TestShard;
+  let nodeId: string;
   let clustered: [ServerProcess, ServerProcess];
   /** Those of an operator's command: to Redis, and to the cluster. */
   let link: RedisLink;
@@ -147,9 +148,10 @@ describe('outages under load', () => {
     'a shard of a Redis Cluster is dead': {
       of: 'Redis',
       inCluster: true,
-      strike({ limited }) {
+      async strike({ limited }) {
         shard = cluster.shardOf(versionKey(limited.developerId));
-        return shard.master.kill();
+        nodeId = String(await cluster.call(shard.master, 'CLUSTER', 'MYID'));
+        await shard.master.kill();
       },
       mend: () => cluster.failOver(shard),
       losers: [0, 1],
@@ -188,7 +190,7 @@ describe('outages under load', () => {
     const dependencies = dependenciesOf(server);
     const isLost = (name: string): boolean => lost !== undefined && (name === 'redis') === (lost === 'Redis');
     await eventually(`it is lost: ${lost ?? 'nothing'}`, async () => {
-      const redis = `Part of Redis is down (shards from slot ${shard.slots[0]}); ${PARTLY_DOWN}`;
+      const redis = `Part of Redis is down (cluster nodes ${nodeId}); ${PARTLY_DOWN}`;
       const own = clustered.includes(server) ? { redis } : {};
       await assertReadiness(server.url, dependencies, dependencies.filter(isLost), own);
       return true;

@@ -2,6 +2,7 @@ import type { Plan } from '../../limits/plans.js';
 import { limitOf, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
 import { batchLoader } from '../../platform/async/batch-loader.js';
 import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
+import { readCounter, requireForm } from '../../platform/redis/reply.js';
 import { developerKey, versionKey, type Version } from '../versions.js';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 import { MemoryLimiter } from './memory.js';
@@ -65,7 +66,7 @@ type Answer =
 
 /** ioredis has no type for the commands that scripts define. */
 interface Scripted {
-  catalogCharge(...command: readonly (string | number)[]): Promise<readonly Answer[]>;
+  catalogCharge(...command: readonly (string | number)[]): Promise<unknown>;
 }
 
 interface ConditionalRequest {
@@ -85,17 +86,16 @@ const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
  * one.
  */
 export class RedisLimiter implements Limiter {
-  readonly #redis: RedisLink;
   readonly #fallback = new MemoryLimiter();
-  readonly #charge: (request: ConditionalRequest) => Promise<ConditionalCharge>;
+  /** By slot: one command uses keys of one slot only. */
+  readonly #chargers = new Map<number, (request: ConditionalRequest) => Promise<ConditionalCharge>>();
   readonly decisions = { redis: { charged: 0, refused: 0 }, ...this.#fallback.decisions };
 
   /** @param maxBatchSize - the most requests that one command charges */
-  constructor(redis: RedisLink, maxBatchSize?: number) {
-    this.#redis = redis;
-    redis.client.defineCommand('catalogCharge', { lua: CHARGE });
-    this.#charge = batchLoader((requests) => this.#chargeAll(requests), { maxBatchSize });
-  }
+  constructor(
+    private readonly redis: RedisLink,
+    private readonly maxBatchSize?: number,
+  ) {}
 
   async charge(request: QuotaRequest): Promise<Decision> {
     const charge = await ifAvailable(this.#charge({ request, version: undefined }));
@@ -109,33 +109,19 @@ export class RedisLimiter implements Limiter {
 
   async read(request: QuotaRequest): Promise<QuotaState> {
     const { developerId, plan } = request;
-    const counts = await ifAvailable(readQuotaCounters(this.#redis, developerId, plan));
+    const counts = await ifAvailable(readQuotaCounters(this.redis, developerId, plan));
     if (counts === undefined) return this.#fallback.read(request);
     return { quotas: QUOTA_NAMES.map((name) => toQuota(name, plan, counts[name])), countedIn: 'redis' };
   }
 
-  /** Charges the requests of each slot in one command. A shard that is lost fails its own requests only. */
-  async #chargeAll(requests: readonly ConditionalRequest[]): Promise<readonly (ConditionalCharge | Error)[]> {
-    const groups = new Map<number, ConditionalRequest[]>();
-    for (const each of requests) {
-      const slot = this.#redis.slotOf(versionKey(each.request.developerId));
-      const group = groups.get(slot);
-      if (group === undefined) groups.set(slot, [each]);
-      else group.push(each);
+  #charge(request: ConditionalRequest): Promise<ConditionalCharge> {
+    const slot = this.redis.slotOf(versionKey(request.request.developerId));
+    let charger = this.#chargers.get(slot);
+    if (charger === undefined) {
+      charger = batchLoader((requests) => this.#chargeTogether(requests), { maxBatchSize: this.maxBatchSize });
+      this.#chargers.set(slot, charger);
     }
-    const charges = new Map<ConditionalRequest, ConditionalCharge | Error>();
-    await Promise.all(
-      Array.from(groups.values(), async (group) => {
-        const results: readonly (ConditionalCharge | Error)[] = await this.#chargeTogether(group).catch(
-          (error: unknown) => group.map(() => error as Error),
-        );
-        for (const [i, result] of results.entries()) {
-          const each = group[i];
-          if (each !== undefined) charges.set(each, result);
-        }
-      }),
-    );
-    return requests.map((each) => charges.get(each) ?? new RedisUnavailable('Redis has left out a charge'));
+    return charger(request);
   }
 
   /** @param requests - of developers in one slot */
@@ -146,14 +132,17 @@ export class RedisLimiter implements Limiter {
       for (const name of QUOTA_NAMES) keys.push(counterKey(name, request));
     }
     // Answers count only once `run` has accepted them: one that comes late may be of a session that has ended.
-    const { answers, session } = await this.#redis.run(keys[0] ?? '', async (client, current) => {
+    const { answers, session } = await this.redis.run(keys[0] ?? '', async (client, current) => {
       const values: (string | number)[] = [...WINDOWS_MS];
       for (const { request, version } of requests) {
         values.push(version === undefined ? '' : version.session === current ? version.token : OTHER_SESSION);
         for (const name of QUOTA_NAMES) values.push(limitOf(request.plan, name));
       }
+      if (!('catalogCharge' in client)) client.defineCommand('catalogCharge', { lua: CHARGE });
       const scripted = client as unknown as Scripted;
-      return { answers: await scripted.catalogCharge(keys.length, ...keys, ...values), session: current };
+      const reply = await scripted.catalogCharge(keys.length, ...keys, ...values);
+      requireForm(areAnswers(reply, requests));
+      return { answers: reply, session: current };
     });
     return requests.flatMap(({ request }, i) => {
       const answer = answers[i];
@@ -172,6 +161,20 @@ export class RedisLimiter implements Limiter {
     ];
     return { kind, quotas, version: token === undefined ? undefined : { token, session } };
   }
+}
+
+/** Whether a reply has the form that {@link CHARGE} describes. */
+function areAnswers(reply: unknown, requests: readonly ConditionalRequest[]): reply is readonly Answer[] {
+  return Array.isArray(reply) && reply.length === requests.length && requests.every((it, i) => isAnswer(reply[i], it));
+}
+
+function isAnswer(answer: unknown, { version }: ConditionalRequest): boolean {
+  if (!Array.isArray(answer)) return false;
+  const [outcome, ...values] = answer as unknown[];
+  const types = values.map((value) => typeof value).join(' ');
+  if (outcome === -1) return version !== undefined && types === 'string';
+  const counts = 'number number number number';
+  return (outcome === 0 || outcome === 1) && types === (version === undefined ? `${counts} string` : counts);
 }
 
 /** A charge that Redis did not confirm in time. It may still carry it out. */
@@ -194,14 +197,9 @@ export async function readQuotaCounters(
   developerId: number,
   plan: Plan,
 ): Promise<Readonly<Record<QuotaName, Count>>> {
-  const [minute, day] = await redis.run(counterKey('minute', { developerId, plan }), (client) =>
-    Promise.all(
-      QUOTA_NAMES.map(async (name) => {
-        const key = counterKey(name, { developerId, plan });
-        const [requests, msLeft] = await Promise.all([client.get(key), client.pttl(key)]);
-        return requests === null || msLeft <= 0 ? undefined : { requests: Number(requests), msLeft };
-      }),
-    ),
+  const keys = QUOTA_NAMES.map((name) => counterKey(name, { developerId, plan }));
+  const [minute, day] = await redis.run(keys[0] ?? '', (client) =>
+    Promise.all(keys.map((key) => readCounter(client, key))),
   );
   return { minute, day };
 }

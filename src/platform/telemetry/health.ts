@@ -14,8 +14,8 @@ export interface ComponentState {
    * on.
    */
   readonly since: number;
-  /** The parts that are lost, unless it is all of it, or nothing. */
-  readonly lostParts?: readonly number[];
+  /** The names of the parts that are lost, unless it is all of it, or nothing. */
+  readonly lostParts?: readonly string[];
 }
 
 /** What the loss of a dependency means. The sentences are public and name no address. */
@@ -25,7 +25,7 @@ export interface Outage {
   /** For operators, in one sentence: the log, `/readyz` and the operator pages have it. */
   readonly consequence: string;
   /** The same, where only parts of the component are lost. */
-  readonly partly?: (lostParts: readonly number[]) => string;
+  readonly partly?: (lostParts: readonly string[]) => string;
   /** For people who call the service. */
   readonly forCallers: string;
   /** What an operator can do. The service itself reconnects. */
@@ -74,7 +74,7 @@ export class Health {
    * @param error - why it cannot, only for the log
    * @param lostParts - if only parts of it are lost
    */
-  note(dependency: Dependency, state: DependencyState, error?: unknown, lostParts: readonly number[] = []): void {
+  note(dependency: Dependency, state: DependencyState, error?: unknown, lostParts: readonly string[] = []): void {
     const before = this.#components.get(dependency);
     if (before === undefined || (before.state === state && (before.lostParts ?? []).join() === lostParts.join()))
       return;

@@ -24,8 +24,8 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
     consequence:
       'Redis is down; each process enforces limits on its own, keys are checked against the database, and changes of ' +
       'keys take three seconds.',
-    partly: (slots) =>
-      `Part of Redis is down (shards from slot ${slots.join(', ')}); each process enforces limits of the developers ` +
+    partly: (nodes) =>
+      `Part of Redis is down (cluster nodes ${nodes.join(', ')}); each process enforces limits of the developers ` +
       'there on its own, and their keys are checked against the database.',
     forCallers:
       'All calls work. Until the service has recovered, rate limits may count fewer requests than you send, and ' +

@@ -268,7 +268,7 @@ describe('limiters', () => {
               await pass();
               return answer;
             };
-            return new RedisLimiter({ client: link.client, slotOf: () => 0, run } as unknown as RedisLink);
+            return new RedisLimiter({ slotOf: () => 0, run } as unknown as RedisLink);
           });
           const ids = [await nextVersioned(), await nextVersioned()];
           const limits = [3, 5];
@@ -308,7 +308,7 @@ describe('limiters', () => {
       return link.run(key, command);
     };
     const slotOf = (key: string): number => Number(key === lateKey);
-    const sharded = new RedisLimiter({ client: link.client, slotOf, run } as unknown as RedisLink);
+    const sharded = new RedisLimiter({ slotOf, run } as unknown as RedisLink);
     const charges = Promise.all([chargeUnder('now', late, sharded), chargeUnder('now', other, sharded)]);
     assert.deepEqual(await charges, ['unconfirmed undefined', 'charged 4 4']);
   });

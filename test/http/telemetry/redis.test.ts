@@ -130,7 +130,7 @@ describe('metrics with Redis and a replica', () => {
     const before = stateOf(await scrapeAll());
     await world.redis.kill();
     await eventually('the loss is seen', async () => (await scrapeAll()).series.get(up('redis')) === 0);
-    const shard = 'catalog_redis_shard_up{first_slot="0"}';
+    const shard = 'catalog_redis_shard_up{node="redis"}';
     assert.equal((await scrapeAll()).series.get(shard), 0);
     await request('/me', 4);
     const during = stateOf(await scrapeAll());

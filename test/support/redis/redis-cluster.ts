@@ -106,10 +106,7 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
   });
 
   return {
-    address: {
-      url: meetingPlace.url,
-      cluster: { nodes: shards.map(({ master: { port } }) => ({ host: '127.0.0.1', port })), login: {} },
-    },
+    address: { url: meetingPlace.url, cluster: shards.map(({ master }) => master.url) },
     environment: { REDIS_URL: `redis+cluster://${shards.map(({ master }) => `127.0.0.1:${master.port}`).join()}` },
     shards,
     call,
