@@ -5,13 +5,18 @@ import { Redis } from 'ioredis';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest } from '../../../src/admission/charge/limiter.js';
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
-import { versionKey } from '../../../src/admission/versions.js';
-import { RedisLink, RedisUnavailable } from '../../../src/platform/redis/link.js';
-import { eventually } from '../../support/eventually.js';
+import { createVersion, renewVersions, TIMELINE_KEY, versionKey } from '../../../src/admission/versions.js';
+import { FailedAttempts } from '../../../src/limits/failed-attempts.js';
+import { Fence } from '../../../src/platform/postgres/fence.js';
+import { RedisLink, RedisUnavailable, type RedisListener } from '../../../src/platform/redis/link.js';
+import { eventually, GIVE_UP_MS } from '../../support/eventually.js';
 import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 
 /** The most requests that one command charges. */
 const BATCH = 16;
+
+/** The bound on a command of a Redis that fails, in milliseconds. */
+const OUTAGE_TIMEOUT_MS = 5_000;
 
 /** Runs of each property. */
 const RUNS = 40;
@@ -78,11 +83,15 @@ describe('limiters', () => {
   let session: number;
   const events: string[] = [];
 
+  /** A link that takes as long as it must: a thousand requests are no outage, on no machine. */
+  const patientLink = (onChange: RedisListener = () => undefined): RedisLink =>
+    new RedisLink(server.address, onChange, { timeoutMs: GIVE_UP_MS });
+
   before(async () => {
     server = await startRedis();
     direct = new Redis(server.url);
     direct.on('error', () => undefined);
-    link = new RedisLink(server.address, (state) => events.push(state));
+    link = patientLink((state) => events.push(state));
     await link.settled();
     limiter = new RedisLimiter(link);
     session = await link.run(versionKey(1), (_client, current) => Promise.resolve(current));
@@ -134,6 +143,19 @@ describe('limiters', () => {
             assert.deepEqual(left(decision), [perMinute - 100, perDay - 100]);
           }
         }
+      });
+
+      it(`a window ends when its first request said, whatever follows, counted in ${countedIn}`, async () => {
+        const request = requestOf(nextDeveloperId(), 2, 10);
+        const resetSeconds = async (): Promise<number> => (await tested.read(request)).quotas[0]?.resetSeconds ?? 0;
+        await tested.charge(request);
+        const left = await eventually('a second has passed', async () => {
+          const seconds = await resetSeconds();
+          return seconds < 60 && seconds;
+        });
+        // One that has room, and one that has none.
+        for (let i = 0; i < 2; i += 1) await tested.charge(request);
+        assert.ok((await resetSeconds()) <= left);
       });
 
       it(`the state of each quota is reported, reading it charges nothing, and decisions are counted for metrics, in ${countedIn}`, async () => {
@@ -322,6 +344,37 @@ describe('limiters', () => {
     assert.deepEqual(events, []);
   });
 
+  it('what Redis keeps ends by itself when its time is over, except the timeline', async () => {
+    const LIFETIMES_MS: Readonly<Record<string, number>> = {
+      'catalog:{1}:minute:p': 60_000,
+      'catalog:{1}:day:p': 86_400_000,
+      'catalog:{1}:version': 7 * 86_400_000,
+      'catalog:{2}:version': 7 * 86_400_000,
+      'catalog:failures:192.0.2.1': 60_000,
+    };
+    await direct.flushall();
+    const own = patientLink();
+    try {
+      await own.settled();
+      const fence = new Fence();
+      await createVersion(own, fence, 1);
+      await renewVersions(own, fence, [2]);
+      await new RedisLimiter(own).charge(requestOf(1, 5, 5));
+      await new FailedAttempts(own).count('192.0.2.1');
+    } finally {
+      own.close();
+    }
+    for (const [key, lifetimeMs] of Object.entries(LIFETIMES_MS)) {
+      const leftMs = await direct.pttl(key);
+      // With seconds for milliseconds, or the reverse, a thousand times as much or as little.
+      assert.ok(leftMs <= lifetimeMs && leftMs > lifetimeMs / 60, `${key}: ${leftMs}`);
+    }
+    assert.equal(await direct.pttl(TIMELINE_KEY), -1);
+    const others = (await direct.keys('*')).filter((key) => LIFETIMES_MS[key] === undefined && key !== TIMELINE_KEY);
+    // A probe, unless it is over by now.
+    for (const key of others) assert.ok(key === 'catalog:probe:0' && (await direct.pttl(key)) <= 1_000, key);
+  });
+
   const OUTAGES: Readonly<Record<string, readonly [strike: () => unknown, mend: () => unknown]>> = {
     frozen: [() => server.pause(), () => server.resume()],
     'a replica': [() => direct.replicaof('127.0.0.1', 1), () => direct.replicaof('NO', 'ONE')],
@@ -329,24 +382,32 @@ describe('limiters', () => {
   for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
     it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
       const request = requestOf(await nextVersioned(), 10, 100);
-      events.length = 0;
-      await charge(request);
-      await strike();
-      const charges = await Promise.all(Array.from({ length: 30 }, () => limiter.charge(request)));
-      assert.equal(charges.filter(({ kind }) => kind === 'charged').length, 10);
-      assert.ok(charges.every(({ version }) => version === undefined));
-      assert.equal(await chargeUnder('now', request), 'unconfirmed undefined');
-      assert.deepEqual([link.isUp, events], [false, ['lost']]);
-      await mend();
-      await eventually('Redis is back', () => link.isUp);
-      assert.deepEqual(events, ['lost', 'up']);
-      // What was read before may be of another Redis.
-      assert.equal(await chargeUnder('now', request), 'unconfirmed now');
-      const { quotas } = await limiter.charge(request);
-      // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
-      assert.ok(Number(quotas[1]?.remaining) <= 98);
-      const counted = Number(await direct.get(`catalog:{${request.developerId}}:day:p`));
-      assert.equal(quotas[1]?.remaining, 100 - counted);
+      const changes: string[] = [];
+      const own = new RedisLink(server.address, (state) => changes.push(state), { timeoutMs: OUTAGE_TIMEOUT_MS });
+      try {
+        await own.settled();
+        const ownLimiter = new RedisLimiter(own);
+        const version = { token: 'now', session: await own.run('', async (_client, current) => current) };
+        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'charged 9 99');
+        await strike();
+        const charges = await Promise.all(Array.from({ length: 30 }, () => ownLimiter.charge(request)));
+        assert.equal(charges.filter(({ kind }) => kind === 'charged').length, 10);
+        assert.ok(charges.every((decision) => decision.version === undefined));
+        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'unconfirmed undefined');
+        assert.deepEqual([own.isUp, changes], [false, ['lost']]);
+        await mend();
+        await eventually('Redis is back', () => own.isUp);
+        assert.deepEqual(changes, ['lost', 'up']);
+        // What was read before may be of another Redis.
+        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'unconfirmed now');
+        const { quotas } = await ownLimiter.charge(request);
+        // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
+        assert.ok(Number(quotas[1]?.remaining) <= 98);
+        const counted = Number(await direct.get(`catalog:{${request.developerId}}:day:p`));
+        assert.equal(quotas[1]?.remaining, 100 - counted);
+      } finally {
+        own.close();
+      }
     });
   }
 });
