@@ -11,8 +11,6 @@ export interface Schema {
   readonly items?: OrReference<Schema>;
   readonly allOf?: readonly OrReference<Schema>[];
   readonly enum?: readonly unknown[];
-  /** The known values, to which others may be added. */
-  readonly 'x-extensible-enum'?: readonly unknown[];
   readonly [keyword: string]: unknown;
 }
 

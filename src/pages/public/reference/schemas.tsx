@@ -49,7 +49,7 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
     .filter(([keyword]) => schema[keyword] !== undefined)
     .map(([keyword, words]) => [words, schema[keyword]]);
   if (schema.enum) bounds.push([schema.enum.length > 1 ? 'one of' : 'always', ...schema.enum]);
-  const known = schema['x-extensible-enum'];
+  const known = schema['x-extensible-enum'] as readonly unknown[] | undefined;
   if (known) bounds.push(['known values', ...known]);
   if (schema.uniqueItems === true) bounds.push(['unique items']);
   if (example !== undefined) bounds.push(['example', example]);
