@@ -88,8 +88,12 @@ export async function stageCopy(
       compressed,
       createGunzip({ chunkSize: BATCH_BYTES }),
       (pieces) => requireBounds(file, pieces),
-      // The download may wait for its host.
-      (pieces) => stage(pieces).finally(() => failed.abort()),
+      (pieces) =>
+        stage(pieces).catch((error: unknown) => {
+          // The download may wait for its host. It ends with the same error, since the pipeline reports either.
+          failed.abort(error);
+          throw error;
+        }),
     );
     show('comparing', expected, total);
     if (staged !== expected) {
