@@ -357,7 +357,7 @@ describe('limiters', () => {
     try {
       await own.settled();
       const fence = new Fence();
-      await createVersion(own, fence, 1);
+      for (const id of [1, 2]) await createVersion(own, fence, id);
       await renewVersions(own, fence, [2]);
       await new RedisLimiter(own).charge(requestOf(1, 5, 5));
       await new FailedAttempts(own).count('192.0.2.1');

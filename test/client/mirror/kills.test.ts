@@ -115,7 +115,8 @@ describe('a mirror that is interrupted before it has all that it begins with', (
     await interrupt(900);
     // As a disk that fails.
     await world.mirror.db.raw('update catalog_mirror.kept set content = set_byte(content, 500, 255)');
-    assert.match(await world.fail(), /is damaged: /);
+    // By its compression, or by a row that came out of it.
+    assert.match(await world.fail(), /is (?:damaged|not valid): /);
     assert.deepEqual(await kept(), []);
     host.requests.length = 0;
     await world.succeed();
