@@ -181,6 +181,13 @@ create table identities (
   constraint identities_subject_length CHECK (((char_length(subject) >= 1) AND (char_length(subject) <= 255)))
 );
 
+create table jobs (
+  name text collate "C" not null,
+  done_at timestamp with time zone not null,
+  constraint jobs_done_at_finite CHECK (isfinite(done_at)),
+  constraint jobs_pkey PRIMARY KEY (name)
+);
+
 create table notices (
   id uuid default gen_random_uuid() not null,
   type text collate "C" not null,

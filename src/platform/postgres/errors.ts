@@ -23,6 +23,11 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return error instanceof DatabaseUnavailable || UNAVAILABLE_SQLSTATE.test(sqlState(error));
 }
 
+/** @returns whether a statement was canceled for its bound: the same work in smaller parts may succeed */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof DatabaseTimeout || sqlState(error) === '57014';
+}
+
 /** SQLSTATE of a lock that was not granted in time. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
