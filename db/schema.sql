@@ -12,7 +12,7 @@ create table api_key_outcomes (
   constraint api_key_outcomes_hour_whole CHECK ((hour = date_trunc('hour'::text, hour, 'UTC'::text))),
   constraint api_key_outcomes_key_id_fkey FOREIGN KEY (key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   constraint api_key_outcomes_pkey PRIMARY KEY (key_id, hour, operation, outcome)
-);
+) with (fillfactor=50);
 
 create table api_key_usage (
   key_id integer not null,
@@ -121,6 +121,19 @@ create table collections (
   constraint collections_pkey PRIMARY KEY (svc_id),
   constraint collections_svc_id_format CHECK (((svc_id ~ '^[A-Za-z0-9_-]+$'::text) AND (octet_length(svc_id) <= 64)))
 );
+
+create table developer_usage (
+  developer_id integer not null,
+  period text collate "C" not null,
+  start timestamp with time zone not null,
+  served bigint not null,
+  rejected bigint not null,
+  refused bigint not null,
+  failed bigint not null,
+  constraint developer_usage_period_known CHECK ((period = ANY (ARRAY['hour'::text, 'day'::text]))),
+  constraint developer_usage_pkey PRIMARY KEY (developer_id, period, start),
+  constraint developer_usage_start_finite CHECK (isfinite(start))
+) with (fillfactor=50);
 
 create table developers (
   id integer generated always as identity not null,
@@ -330,11 +343,39 @@ END)::double precision * '00:00:00.000001'::interval)) not null,
   constraint titles_updated_at_unique UNIQUE (updated_at)
 );
 
+create table usage_log (
+  key_id integer not null,
+  hour timestamp with time zone not null,
+  operation text not null,
+  outcome text not null,
+  requests bigint not null,
+  constraint usage_log_hour_finite CHECK (isfinite(hour))
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=10000);
+
+create view key_usage as
+ SELECT api_key_outcomes.key_id,
+    api_key_outcomes.hour,
+    api_key_outcomes.operation,
+    api_key_outcomes.outcome,
+    api_key_outcomes.requests
+   FROM api_key_outcomes
+UNION ALL
+ SELECT usage_log.key_id,
+    usage_log.hour,
+    usage_log.operation,
+    usage_log.outcome,
+    usage_log.requests
+   FROM usage_log;
+
 CREATE INDEX api_key_outcomes_hour ON public.api_key_outcomes USING btree (hour);
 
 CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
+
+CREATE INDEX api_keys_expiring ON public.api_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX developer_usage_start ON public.developer_usage USING btree (period, start);
 
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
 
@@ -349,6 +390,8 @@ CREATE INDEX failed_requests_developer ON public.failed_requests USING btree (de
 CREATE INDEX failed_requests_key ON public.failed_requests USING btree (key_id);
 
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
+
+CREATE UNIQUE INDEX notices_once_a_day ON public.notices USING btree (subject, (((occurred_at AT TIME ZONE 'UTC'::text))::date));
 
 CREATE INDEX notices_pending ON public.notices USING btree (next_attempt_at) WHERE ((delivered_at IS NULL) AND (given_up_at IS NULL));
 
@@ -369,6 +412,8 @@ CREATE INDEX sign_in_links_expires_at ON public.sign_in_links USING btree (expir
 CREATE INDEX sign_ups_expires_at ON public.sign_ups USING btree (expires_at);
 
 CREATE INDEX spent_sign_ins_expires_at ON public.spent_sign_ins USING btree (expires_at);
+
+CREATE INDEX usage_log_key ON public.usage_log USING btree (key_id);
 
 CREATE OR REPLACE FUNCTION public.announce_callers_changed()
  RETURNS trigger
@@ -752,6 +797,26 @@ AS $function$
   select to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $function$;
 
+CREATE OR REPLACE FUNCTION public.notices_record_leak()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET lock_timeout TO '100ms'
+AS $function$
+begin
+  insert into public.notices (type, subject, data)
+  values ('key.leaked', 'key.leaked ' || new.prefix,
+          jsonb_build_object('key_prefix', new.prefix, 'developer_id', new.developer_id))
+  on conflict do nothing;
+  return null;
+exception when others then
+  raise warning 'the notice of the leaked key % could not be recorded: %', new.prefix, sqlerrm
+    using errcode = '01CAT';
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.titles_count_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -889,6 +954,8 @@ CREATE TRIGGER api_keys_keep_revoked BEFORE UPDATE ON public.api_keys FOR EACH R
 CREATE TRIGGER record_changed AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN ((((((old.plan_id IS DISTINCT FROM new.plan_id) OR (old.label IS DISTINCT FROM new.label)) OR (old.revoked_at IS DISTINCT FROM new.revoked_at)) OR (old.expires_at IS DISTINCT FROM new.expires_at)) OR (old.successor_id IS DISTINCT FROM new.successor_id))) EXECUTE FUNCTION events_of_key();
 
 CREATE TRIGGER record_created AFTER INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION events_of_key();
+
+CREATE TRIGGER record_leak AFTER UPDATE ON public.api_keys FOR EACH ROW WHEN (((old.revoked_at IS NULL) AND (new.revoked_at IS NOT NULL) AND (current_setting('catalog.actor'::text, true) = 'finder'::text))) EXECUTE FUNCTION notices_record_leak();
 
 CREATE TRIGGER require_plan BEFORE INSERT ON public.api_keys FOR EACH ROW EXECUTE FUNCTION api_keys_require_plan();
 

@@ -22,6 +22,8 @@ const DEFINITIONS = [
      left join pg_collation l on l.oid = a.attcollation
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname not like 'migrations%'
     group by c.oid, c.relname, c.relpersistence, c.reloptions order by c.relname`,
+  `select format(E'create view %s as\\n%s', c.oid::regclass, pg_get_viewdef(c.oid))
+     from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'v' order by c.relname`,
   `select pg_get_indexdef(i.indexrelid) || ';'
      from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
     where c.relnamespace = 'public'::regnamespace and t.relname not like 'migrations%'

@@ -48,8 +48,9 @@ begin
   grant select, delete, insert (hash, developer_id, expires_at), update (developer_id) on public.sign_in_links
     to catalog_server;
   grant select, insert, update, delete on public.sessions, public.identities, public.sign_ups, public.spent_sign_ins,
-    public.passkeys, public.passkey_challenges, public.api_key_usage,
-    public.api_key_outcomes, public.failed_requests, public.notices to catalog_server;
+    public.passkeys, public.passkey_challenges, public.api_key_usage, public.api_key_outcomes, public.usage_log,
+    public.developer_usage, public.failed_requests, public.notices to catalog_server;
+  grant select on public.key_usage to catalog_server;
   grant select, insert, update on public.jobs to catalog_server;
   grant execute on function public.catalog_quiet_clock(), public.events_remove_old(), public.caller_changes_remove_old()
     to catalog_server;

@@ -12,14 +12,16 @@ const EXPIRED = {
 } as const;
 
 /**
- * Removes links, sessions, sign-ups and challenges that have expired, a bounded number at a time. Reads already ignore
- * them; this frees space.
+ * Removes links, sessions, sign-ups and challenges that have expired. Reads already ignore them; this frees space.
  *
- * @returns how many rows were removed
+ * @param most - the most rows of each table
+ * @returns whether there may be more
  * @throws the database's error
  */
-export async function removeExpired(db: Knex): Promise<number> {
-  let removed = 0;
-  for (const [table, condition] of Object.entries(EXPIRED)) removed += await removeRows(db, table, condition);
-  return removed;
+export async function removeExpired(db: Knex, most: number): Promise<boolean> {
+  let isMore = false;
+  for (const [table, condition] of Object.entries(EXPIRED)) {
+    if (await removeRows(db, table, condition, most)) isMore = true;
+  }
+  return isMore;
 }

@@ -143,11 +143,11 @@ export async function listEvents(
 }
 
 /**
- * Removes events that are older than {@link KEPT_DAYS}, a bounded number at a time.
+ * Removes some events that are older than {@link KEPT_DAYS}.
  *
- * @returns how many were removed
+ * @returns whether there may be more
  * @throws the database's error
  */
-export function removeOldEvents(db: Knex): Promise<number> {
+export function removeOldEvents(db: Knex): Promise<boolean> {
   return removeByFunction(db, 'events_remove_old');
 }

@@ -74,7 +74,7 @@ export async function countPendingNotices(db: Knex): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Removes notices older than {@link KEPT_DAYS}, a bounded number at a time. @returns how many were removed */
-export function removeOldNotices(db: Knex): Promise<number> {
-  return removeRows(db, 'notices', `created_at < now() - interval '${KEPT_DAYS} days'`);
+/** Removes notices older than {@link KEPT_DAYS}. @returns whether there may be more */
+export function removeOldNotices(db: Knex, most: number): Promise<boolean> {
+  return removeRows(db, 'notices', `created_at < now() - interval '${KEPT_DAYS} days'`, most);
 }

@@ -13,7 +13,7 @@ export async function openApplication(
   metrics: RequestMetrics,
 ): Promise<Koa<RequestState>> {
   const { config, log, packageRoot, site } = options;
-  const { health, records, copies, closer, isStopping, publicUrl } = parts;
+  const { health, records, notices, copies, closer, isStopping, publicUrl } = parts;
   const { db, read, check: checkDatabase } = parts.databases;
   const { admit, limiter, redis, changeCallers } = parts.admission;
   const readText = (name: string): Promise<string> => readFile(`${packageRoot}/${name}`, 'utf8');
@@ -27,7 +27,7 @@ export async function openApplication(
   const { requestTimeoutMs, trustedProxies, publicUrl: setUrl, securityContact, operatorContact } = config;
   const common = { requestTimeoutMs, trustedProxies };
   const reports = { ...common, db, failedReports: parts.failedReports, changeCallers };
-  const authentication = { ...common, admit, failedAttempts: parts.failedKeys, lastUsed: records.lastUsed };
+  const authentication = { ...common, admit, failedAttempts: parts.failedKeys, quotaNotices: notices?.quotas };
   const hasPages = site !== undefined;
   const forPages = { config, log, packageRoot, contract, health, limiter, redis };
   return createApp({

@@ -8,7 +8,7 @@ import { Metrics } from '../platform/telemetry/metrics.js';
 import { readBuild, type Build } from '../platform/process/package-root.js';
 import { fromSeconds } from '../platform/time/micros.js';
 import type { Databases } from './parts/databases.js';
-import type { NoticeCounts } from './parts/notices.js';
+import type { Notices } from './parts/notices.js';
 import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
@@ -32,18 +32,14 @@ export async function createMetrics({ packageRoot, droppedLines }: ServiceOption
   addState(metrics, await readBuild(packageRoot), droppedLines, parts);
   addAdmission(metrics, parts);
   addDatabases(metrics, parts.databases);
+  addJobs(metrics, parts.records);
   if (parts.notices) addNotices(metrics, parts.notices);
   if (parts.copies !== undefined) addCopies(metrics, parts.copies, parts.databases.db);
   metrics.addProcess();
   return { metrics, requestMetrics };
 }
 
-function addState(
-  metrics: Metrics,
-  build: Build,
-  droppedLines: () => number,
-  { health, records: { usage } }: OpenedParts,
-): void {
+function addState(metrics: Metrics, build: Build, droppedLines: () => number, { health }: OpenedParts): void {
   metrics.readGauge({
     name: 'catalog_build_info',
     help: 'Always 1; the labels are the version and the commit that it was built from.',
@@ -64,11 +60,6 @@ function addState(
     name: 'catalog_log_lines_dropped_total',
     help: 'Lines of the log that could not be written.',
     read: droppedLines,
-  });
-  metrics.readGauge({
-    name: 'catalog_usage_rows_waiting',
-    help: 'Usage counts, one for each key and hour, that could not be saved yet.',
-    read: () => usage.waiting,
   });
 }
 
@@ -121,7 +112,32 @@ function addAdmission(
   });
 }
 
-function addNotices(metrics: Metrics, counts: NoticeCounts): void {
+function addJobs(metrics: Metrics, { jobs, usage }: OpenedParts['records']): void {
+  metrics.readCounter({
+    name: 'catalog_job_failures_total',
+    help: 'Rounds of a job beside the requests that failed.',
+    labels: ['job'],
+    read: () => Array.from(jobs.states, ([job, { failures }]) => ({ labels: { job }, value: failures })),
+  });
+  metrics.readGauge({
+    name: 'catalog_job_last_success_timestamp_seconds',
+    help: 'When a round of a job last succeeded, in Unix time. A job for all servers may run on any of them.',
+    labels: ['job'],
+    read: () => Array.from(jobs.states, ([job, { succeededAt }]) => ({ labels: { job }, value: succeededAt / 1_000 })),
+  });
+  metrics.readGauge({
+    name: 'catalog_usage_rows_waiting',
+    help: 'Usage counts, one for each key, hour, operation and outcome, that are not saved yet.',
+    read: () => usage.waiting,
+  });
+  metrics.readCounter({
+    name: 'catalog_usage_requests_lost_total',
+    help: 'Requests that are missing in the usage of keys, because too many counts waited to be saved.',
+    read: () => usage.lost,
+  });
+}
+
+function addNotices(metrics: Metrics, { counts }: Notices): void {
   metrics.readGauge({
     name: 'catalog_notices_pending',
     help: 'Notices to the operator that the receiver has not accepted yet.',
@@ -157,7 +173,7 @@ function addCopies(metrics: Metrics, copies: PublishedFolder, db: Knex): void {
 function addDatabases(metrics: Metrics, { pools, fence, eventsLost }: Databases): void {
   metrics.readCounter({
     name: 'catalog_events_lost_total',
-    help: 'Changes of keys and developers whose events could not be recorded.',
+    help: 'Events of changes of keys and developers, and notices of leaked keys, that could not be recorded.',
     read: eventsLost,
   });
   metrics.readGauge({

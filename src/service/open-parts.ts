@@ -11,7 +11,7 @@ import type { ServiceOptions } from './options.js';
 import { openDatabases, timeBounds } from './parts/databases.js';
 import { startNotices } from './parts/notices.js';
 import { createHealth } from './parts/outages.js';
-import { openRecords } from './parts/records.js';
+import { startJobs } from './parts/jobs.js';
 
 /** The parts of a service that its servers and its metrics use. */
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
@@ -30,7 +30,7 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
   const clock = new SteadyClock(overrides?.now && (() => toMilliseconds(now())));
   const health = createHealth(config, log);
   const databases = await openDatabases(options, health, opened);
-  const records = openRecords(options, databases.db, clock, opened);
+  const records = startJobs(options, databases, clock, opened);
   const { redisMs: redisTimeoutMs } = timeBounds(config);
   const admission = await openAdmission({
     config,
@@ -42,7 +42,7 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
     timelineIntervalMs: overrides?.timelineIntervalMs,
   });
   opened.add(admission, (it) => it.close());
-  const { redis, limiter } = admission;
+  const { redis } = admission;
   const failedAddresses = new FailedAddresses();
   const addressesForPages = config.operatorPages ? failedAddresses : undefined;
   return {
@@ -56,7 +56,7 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
     failedReports: new FailedAttempts(redis, overrides?.failurePolicy ?? REPORT_POLICY, 'report-failures'),
     failedAddresses,
     copies: config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir),
-    notices: startNotices(options, databases.db, limiter, opened),
+    notices: startNotices(options, records.jobs),
     closer: new ConnectionCloser(),
   };
 }

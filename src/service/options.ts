@@ -36,10 +36,8 @@ export interface ServiceOverrides {
   readonly now?: () => Micros;
   readonly failurePolicy?: FailurePolicy;
   readonly serverLimits?: Partial<ServerLimits>;
-  /** The interval at which the last use and the usage of keys are saved, in milliseconds. */
-  readonly flushIntervalMs?: number;
+  /** The interval of the most frequent jobs, in milliseconds. Those of others change in proportion. */
+  readonly jobIntervalMs?: number;
   /** The interval at which the timeline of the database is published in Redis, in milliseconds. */
   readonly timelineIntervalMs?: number;
-  /** The interval at which notices are recorded and sent, in milliseconds. */
-  readonly noticeIntervalMs?: number;
 }

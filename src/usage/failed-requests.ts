@@ -102,22 +102,17 @@ export async function writeFailures(db: Knex, failures: readonly NewFailure[]): 
     await transaction.raw(
       `delete from failed_requests where id = any(array(
          select id
-           from (select id, row_number() over (partition by developer_id order by at desc, id desc) as place
-                   from failed_requests where developer_id = any(?)) as placed
+           from unnest(?::integer[]) as failing (developer),
+                lateral (select id from failed_requests where developer_id = developer
+                          order by at desc, id desc offset ${KEPT_FAILURES}) as older
            join failed_requests using (id)
-          where place > ${KEPT_FAILURES}
             for update of failed_requests skip locked))`,
       [[...new Set(column('developerId'))]],
     );
   });
 }
 
-/**
- * Removes failures older than {@link KEPT_FAILURE_DAYS}, a bounded number at a time.
- *
- * @returns how many were removed
- * @throws the database's error
- */
-export function removeOldFailures(db: Knex): Promise<number> {
-  return removeRows(db, 'failed_requests', `at < now() - interval '${KEPT_FAILURE_DAYS} days'`);
+/** Removes failures older than {@link KEPT_FAILURE_DAYS}. @returns whether there may be more @throws the database's error */
+export function removeOldFailures(db: Knex, most: number): Promise<boolean> {
+  return removeRows(db, 'failed_requests', `at < now() - interval '${KEPT_FAILURE_DAYS} days'`, most);
 }

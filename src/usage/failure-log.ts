@@ -11,7 +11,7 @@ const MOST_WAITING = 10_000;
  * each developer it keeps the first one of a second. A crash loses what was not written yet.
  */
 export class FailureLog {
-  #waiting: NewFailure[] = [];
+  readonly #waiting: NewFailure[] = [];
   /** The second of the last failure that was kept, by developer. */
   readonly #seconds = new Map<number, number>();
 
@@ -29,21 +29,17 @@ export class FailureLog {
   }
 
   /**
-   * Writes the failures since the last call. Failures that could not be written are kept for the next call.
+   * Writes the oldest failures that wait. Those that could not be written wait for the next call.
    *
+   * @returns whether more wait
    * @throws the database's error
    */
-  async flush(db: Knex): Promise<void> {
-    const failures = this.#waiting;
-    if (failures.length === 0) return;
-    this.#waiting = [];
+  async save(db: Knex, most: number): Promise<boolean> {
     const second = Math.floor(Date.now() / SECOND_MS);
     for (const [developerId, kept] of this.#seconds) if (kept < second) this.#seconds.delete(developerId);
-    try {
-      await writeFailures(db, failures);
-    } catch (error) {
-      this.#waiting = [...failures, ...this.#waiting].slice(0, MOST_WAITING);
-      throw error;
-    }
+    const failures = this.#waiting.slice(0, most);
+    if (failures.length > 0) await writeFailures(db, failures);
+    this.#waiting.splice(0, failures.length);
+    return this.#waiting.length > 0;
   }
 }

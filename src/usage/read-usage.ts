@@ -1,7 +1,6 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
-import { OUTCOMES, type Outcome } from './outcome.js';
-import type { UsageCounts } from './outcome.js';
+import { KINDS, sumByKind, type Outcome, type UsageCounts } from './outcome.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -53,6 +52,16 @@ export interface OutcomeTotal {
   readonly requests: number;
 }
 
+/** The requests of a range in three ways. */
+export interface Usage {
+  /** The total of each hour or day, oldest first. */
+  readonly buckets: readonly UsageBucket[];
+  /** A slice of the totals of the keys, the most used first. */
+  readonly keys: readonly KeyTotal[];
+  /** How many requests each operation ended by each outcome, the most frequent first, whichever of them are chosen. */
+  readonly ways: readonly OutcomeTotal[];
+}
+
 /** The requests of all keys of a developer lately. */
 export interface RecentUsage {
   /** Since 00:00 UTC. */
@@ -66,89 +75,72 @@ export interface RecentUsage {
 /** The first hour of a range, by the database's clock. A day of UTC always has 24 hours. */
 const FIRST_HOUR = `date_trunc(:unit, now(), 'UTC') - make_interval(hours => :hours * (:buckets - 1))`;
 
-/** The hours of the keys of all developers. */
-const ALL_HOURS = `from api_key_usage u where u.hour >= ${FIRST_HOUR}`;
+/** Every hour or day of a range. */
+const STARTS = `generate_series(${FIRST_HOUR}, now(), make_interval(hours => :hours)) as starts (start)`;
 
 /** The hours of a developer's keys. */
-const hoursOf = (table: 'api_key_usage' | 'api_key_outcomes'): string => `
+const HOURS = `
   from api_keys k
-  join ${table} u on u.key_id = k.id
+  join key_usage u on u.key_id = k.id
  where k.developer_id = :developerId and (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
    and u.hour >= ${FIRST_HOUR}`;
 
-const HOURS = hoursOf('api_key_usage');
+/** The hour or the day of a row. It takes a third of the time of date_trunc(). */
+const START = `date_bin(make_interval(hours => :hours), u.hour, 'epoch')`;
 
-const DETAILED_HOURS = `${hoursOf('api_key_outcomes')}
-   and (cast(:operation as text) is null or u.operation = :operation)
-   and (cast(:outcome as text) is null or u.outcome = :outcome)`;
+const IS_CHOSEN = `(cast(:operation as text) is null or u.operation = :operation)
+              and (cast(:outcome as text) is null or u.outcome = :outcome)`;
 
-const KINDS = ['served', 'rejected', 'refused', 'failed'] as const satisfies readonly (keyof UsageCounts)[];
-
-const COUNTS = KINDS.map((kind) => `sum(u.${kind})::bigint as ${kind}`).join(', ');
-
-/** The same counts from requests by outcome. */
-const DETAILED_COUNTS = KINDS.map((kind) => {
-  const outcomes = Object.entries(OUTCOMES).flatMap(([outcome, of]) => (of === kind ? [`'${outcome}'`] : []));
-  return `coalesce(sum(u.requests) filter (where u.outcome in (${outcomes.join(', ')})), 0)::bigint as ${kind}`;
-}).join(', ');
-
-/** The counts of the requests that an owner names, and where they are. Totals are kept apart, for they are fewer rows. */
-function sourceOf({ operation, outcome }: UsageOwner): { readonly counts: string; readonly hours: string } {
-  return operation === undefined && outcome === undefined
-    ? { counts: COUNTS, hours: HOURS }
-    : { counts: DETAILED_COUNTS, hours: DETAILED_HOURS };
-}
-
-const overTime = (counts: string, hours: string): string => `
-  with used as (select date_trunc(:unit, u.hour, 'UTC') as start, ${counts} ${hours} group by 1)
-  select start, ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
-    from generate_series(${FIRST_HOUR}, now(), make_interval(hours => :hours)) as shown (start)
-    left join used using (start)
-   order by start`;
-
-/** @returns the total of each hour or day of a range, oldest first, of all servers as of their last flush */
-export function readUsageOverTime(db: Knex, owner: UsageOwner, range: UsageRange): Promise<readonly UsageBucket[]> {
-  const { counts, hours } = sourceOf(owner);
-  return read<UsageBucket>(db, overTime(counts, hours), { ...owner, ...USAGE_RANGES[range] });
-}
-
-/** @returns the same of the keys of all developers */
-export function readAllUsageOverTime(db: Knex, range: UsageRange): Promise<readonly UsageBucket[]> {
-  return read<UsageBucket>(db, overTime(COUNTS, ALL_HOURS), USAGE_RANGES[range]);
-}
-
-/** @returns a slice of the totals of the keys used in a range, the most used first */
-export async function readUsageByKey(
-  db: Knex,
-  owner: UsageOwner,
-  range: UsageRange,
-  slice: Slice,
-): Promise<readonly KeyTotal[]> {
-  const { counts, hours } = sourceOf(owner);
-  return read<KeyTotal>(
-    db,
-    `with used as (select k.id, k.prefix, k.label, ${counts} ${hours} group by k.id)
-     select prefix as "keyPrefix", label, ${KINDS.join(', ')} from used
-      order by ${KINDS.join(' + ')} desc, id
-      limit :limit offset :offset`,
-    { ...owner, ...USAGE_RANGES[range], ...slice },
-  );
-}
+/** A row of {@link Usage}, of any of its members. */
+type UsageLine =
+  | ({ readonly part: 'bucket' } & UsageBucket)
+  | ({ readonly part: 'key' } & KeyTotal)
+  | ({ readonly part: 'way' } & OutcomeTotal);
 
 /**
- * @returns how many requests of a range each operation ended by each outcome, the most frequent first. Requests that
- *   only the version before counted are missing.
+ * Reads the requests of a range, of all servers as of their last save, in one pass over the hours.
+ *
+ * @param slice - of the keys
  */
-export async function readUsageByOutcome(
-  db: Knex,
-  owner: UsageOwner,
-  range: UsageRange,
-): Promise<readonly OutcomeTotal[]> {
-  return read<OutcomeTotal>(
+export async function readUsage(db: Knex, owner: UsageOwner, range: UsageRange, slice: Slice): Promise<Usage> {
+  const lines = await read<UsageLine>(
     db,
-    `select u.operation, u.outcome, sum(u.requests)::bigint as requests ${DETAILED_HOURS}
-      group by 1, 2 order by 3 desc, 1, 2`,
-    { ...owner, ...USAGE_RANGES[range] },
+    `with summed as (
+       select ${START} as start, u.key_id, u.operation, u.outcome, sum(u.requests) as requests,
+              sum(u.requests) filter (where ${IS_CHOSEN}) as chosen ${HOURS}
+        group by grouping sets ((1, u.outcome), (u.key_id, u.outcome), (u.operation, u.outcome))),
+     lines as (
+       select 'bucket' as part, start, null as "keyPrefix", null as label, null as operation, null as outcome, 0 as id,
+              ${sumByKind('chosen')}
+         from ${STARTS} left join summed using (start) group by start
+       union all
+       (select 'key', null, prefix, label, null, null, id, ${sumByKind('chosen')}
+          from summed join api_keys on id = key_id where chosen > 0
+         group by id order by sum(chosen) desc, id limit :limit offset :offset)
+       union all
+       select 'way', null, null, null, operation, outcome, 0, ${sumByKind('requests')}
+         from summed where operation is not null group by operation, outcome)
+     select *, served + rejected + refused + failed as requests
+       from lines order by start, requests desc, id, operation, outcome`,
+    { ...owner, ...USAGE_RANGES[range], ...slice },
+  );
+  return {
+    buckets: lines.filter((line) => line.part === 'bucket'),
+    keys: lines.filter((line) => line.part === 'key'),
+    ways: lines.filter((line) => line.part === 'way'),
+  };
+}
+
+/** @returns the requests of all developers in each of the last 24 hours, oldest first; the last minutes may be missing */
+export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> {
+  return read<UsageBucket>(
+    db,
+    `select start, coalesce(served, 0) as served, coalesce(rejected, 0) as rejected,
+            coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+       from ${STARTS}
+       left join (select * from developer_usage where developer_id = 0 and period = 'hour') as u using (start)
+      order by start`,
+    USAGE_RANGES['24h'],
   );
 }
 
@@ -165,11 +157,12 @@ const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r]
  * @returns the heading, and the lines of each day
  */
 export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonly string[]> {
-  const { counts, hours } = sourceOf(owner);
   const days = await read<{ lines: string }>(
     db,
     `with used as (
-       select date_trunc(:unit, u.hour, 'UTC') as day, k.id, k.prefix, k.label, ${counts} ${hours} group by 1, k.id)
+       select ${START} as day, k.id, k.prefix, k.label, ${sumByKind('u.requests')} ${HOURS}
+          and ${IS_CHOSEN}
+        group by 1, k.id)
      select string_agg(
               concat(to_char(day at time zone 'UTC', 'YYYY-MM-DD'), ',', prefix, ',',
                      ${LABEL_CELL}, ',',
@@ -181,17 +174,23 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonl
   return ['day,key_prefix,label,served,refused,failed,rejected\r\n', ...days.map(({ lines }) => lines)];
 }
 
-/** Reads what the overview shows of a developer's usage. */
+/** Reads what the overview shows of a developer's usage: the totals by hour, and what the log adds to them. */
 export async function readRecentUsage(db: Knex, developerId: number): Promise<RecentUsage> {
   const sum = (column: keyof UsageCounts, condition: string): string =>
-    `coalesce(sum(u.${column}) filter (where ${condition}), 0)::bigint`;
-  const today = `u.hour >= date_trunc('day', now(), 'UTC')`;
-  const lately = `u.hour > now() - interval '24 hours'`;
+    `coalesce(sum(${column}) filter (where ${condition}), 0)::bigint`;
+  const today = `start >= date_trunc('day', now(), 'UTC')`;
+  const lately = `start > now() - interval '24 hours'`;
   const [row] = await read<RecentUsage['today'] & Omit<RecentUsage, 'today'>>(
     db,
     `select ${KINDS.map((kind) => `${sum(kind, today)} as ${kind}`).join(', ')},
             ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore"
-       ${HOURS}`,
+       from (
+         select start, ${KINDS.join(', ')} from developer_usage
+          where developer_id = :developerId and period = 'hour'
+         union all
+         select hour, ${sumByKind('requests')} from usage_log join api_keys on id = key_id
+          where developer_id = :developerId group by hour) as hours
+      where start >= ${FIRST_HOUR}`,
     { developerId, unit: 'hour', hours: 1, buckets: 48 },
   );
   if (row === undefined) throw new Error('a sum has no row');

@@ -1,30 +1,47 @@
 import type { Knex } from 'knex';
-import { OUTCOMES } from './outcome.js';
-import { writeUsage, type UsageRow } from './write-usage.js';
+import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
+import { appendUsage, type UsageRow } from './usage-log.js';
 
 const HOUR_MS = 3_600_000;
 
-/** Rows of one statement at most, which keeps it within the bound on statements. */
-const ROWS_PER_STATEMENT = 5_000;
+/** The most rows that wait to be saved, which take about 50 MB. Requests that would need another row are lost. */
+const MOST_WAITING = 200_000;
 
-/** Requests that are not written yet. */
-type Row = { -readonly [Column in keyof UsageRow]: UsageRow[Column] };
+/** The pause between two saves of a key, in milliseconds: with that of the job, less than a minute. */
+const PAUSE_MS = 45_000;
+
+/** Requests that are not saved yet. */
+type Row = Omit<UsageRow, 'msAgo' | 'requests'> & { requests: number; usedAt: number };
+
+/** The requests of a key. */
+interface Counts {
+  readonly rows: Map<string, Row>;
+  savedAt: number;
+}
 
 /** What is counted of an answered request. */
 export type CountedRequest = Pick<UsageRow, 'keyId' | 'operation' | 'outcome'>;
 
 /**
  * Counts the requests of keys by the hour and saves the counts now and then: a request costs a map entry, not a write.
- * While the database is down, no caller is admitted, and so nothing is counted.
+ * A key that was not saved lately is saved at once, so that its first request is soon seen, and then with a pause.
  *
- * Counts that could not be written are added to later ones. When only the reply to a write was lost, they count twice.
+ * Counts stay until they are saved. When only the reply to a write was lost, they count twice.
  */
 export class UsageCounter {
-  /** By {@link slotOf}. */
-  #rows = new Map<string, Row>();
+  readonly #keys = new Map<number, Counts>();
 
-  /** How many rows could not be written and wait for the next attempt. */
+  /** How many rows wait to be saved. */
   waiting = 0;
+
+  /** How many requests were not counted, because too many rows waited. */
+  lost = 0;
+
+  /** @param clock - only differences are used @param speed - divides the pause between two saves of a key, for tests */
+  constructor(
+    private readonly clock = STEADY_CLOCK,
+    private readonly speed = 1,
+  ) {}
 
   /**
    * Counts an answered request.
@@ -32,39 +49,52 @@ export class UsageCounter {
    * @param at - in milliseconds since 1970
    */
   count({ keyId, operation, outcome }: CountedRequest, at: number): void {
-    this.#add({ keyId, hour: Math.floor(at / HOUR_MS), operation, outcome, kind: OUTCOMES[outcome], requests: 1 });
+    let counts = this.#keys.get(keyId);
+    if (counts === undefined) this.#keys.set(keyId, (counts = { rows: new Map(), savedAt: -Infinity }));
+    const hour = Math.floor(at / HOUR_MS);
+    const slot = `${hour} ${operation} ${outcome}`;
+    const row = counts.rows.get(slot);
+    const usedAt = this.clock.now();
+    if (row !== undefined) {
+      row.requests += 1;
+      row.usedAt = usedAt;
+    } else if (this.waiting < MOST_WAITING) {
+      counts.rows.set(slot, { keyId, hour, operation, outcome, requests: 1, usedAt });
+      this.waiting += 1;
+    } else {
+      this.lost += 1;
+    }
   }
 
   /**
-   * Writes the counts since the last call. Counts that could not be written are kept for the next call.
+   * Saves the counts of keys that are due, and forgets keys that were not used since their pause.
    *
-   * @returns how many rows were written
-   * @throws the database's error
+   * @param most - how many rows to save, and those of the last key that has some of them
+   * @param isLast - whether all keys are due
+   * @returns whether more keys may be due
+   * @throws the database's error; the counts wait for the next call
    */
-  async flush(db: Knex): Promise<number> {
-    const rows = [...this.#rows.values()];
-    this.#rows = new Map();
-    for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
-      try {
-        await writeUsage(db, rows.slice(at, at + ROWS_PER_STATEMENT));
-      } catch (error) {
-        for (const row of rows.slice(at)) this.#add(row);
-        this.waiting = rows.length - at;
-        throw error;
-      }
+  async save(db: Knex, most: number, isLast = false): Promise<boolean> {
+    const now = this.clock.now();
+    const due: [counts: Counts, slot: string, row: UsageRow][] = [];
+    for (const [keyId, counts] of this.#keys) {
+      if (due.length >= most) break;
+      if (!isLast && now - counts.savedAt < PAUSE_MS / this.speed) continue;
+      if (counts.rows.size === 0) this.#keys.delete(keyId);
+      for (const [slot, { usedAt, ...row }] of counts.rows) due.push([counts, slot, { ...row, msAgo: now - usedAt }]);
     }
-    this.waiting = 0;
-    return rows.length;
+    if (due.length === 0) return false;
+    await appendUsage(
+      db,
+      due.map(([, , row]) => row),
+    );
+    for (const [counts, slot, { requests }] of due) {
+      counts.savedAt = now;
+      const row = counts.rows.get(slot);
+      if (row === undefined || (row.requests -= requests) > 0) continue;
+      counts.rows.delete(slot);
+      this.waiting -= 1;
+    }
+    return due.length >= most;
   }
-
-  #add(row: Row): void {
-    const slot = slotOf(row);
-    const counted = this.#rows.get(slot);
-    if (counted === undefined) this.#rows.set(slot, row);
-    else counted.requests += row.requests;
-  }
-}
-
-function slotOf({ keyId, hour, operation, outcome }: Row): string {
-  return `${keyId} ${hour} ${operation} ${outcome}`;
 }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { Slice } from '../platform/postgres/rows.js';
 import type { KeyTotal } from './read-usage.js';
-import type { UsageCounts } from './outcome.js';
+import { KINDS, sumByKind, type UsageCounts } from './outcome.js';
 
 /** Which requests to add up, and which of the totals to read. */
 export interface TotalsQuery extends Partial<Slice> {
@@ -26,38 +26,24 @@ export interface OwnedKeyTotal extends KeyTotal {
   readonly projectName: string;
 }
 
-/**
- * The totals of each key since an hour. A condition on the developer is there only where one is given: an alternative
- * to it would keep PostgreSQL from reading only the rows of the developer's keys.
- */
-const usedSince = (isOfOne: boolean): string => `
-  with used as (
-    select key_id, sum(served)::bigint as served, sum(rejected)::bigint as rejected,
-           sum(refused)::bigint as refused, sum(failed)::bigint as failed
-      from api_key_usage
-     where hour >= cast(:since as timestamptz)
-           ${isOfOne ? 'and key_id in (select id from api_keys where developer_id = :developerId)' : ''}
-     group by key_id)`;
-
 /** @returns the totals of developers, those with the most requests first; developers without requests come last */
 export async function readUsageByDeveloper(db: Knex, query: TotalsQuery): Promise<readonly DeveloperTotal[]> {
   return read<DeveloperTotal>(
     db,
-    `, owned as (
-       select developer_id, sum(served)::bigint as served, sum(rejected)::bigint as rejected,
-              sum(refused)::bigint as refused, sum(failed)::bigint as failed
-         from used join api_keys on id = key_id
+    `with used as (
+       select developer_id, ${KINDS.map((kind) => `sum(${kind})::bigint as ${kind}`).join(', ')}
+         from developer_usage
+        where period = 'day' and start >= cast(:since as timestamptz) and ${ofOne(query, 'developer_id = :developerId')}
         group by developer_id)
      select d.id as "developerId", d.project_name as "projectName", d.suspended_at as "suspendedAt",
-            coalesce(served, 0) as served, coalesce(rejected, 0) as rejected,
-            coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+            ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
        from developers d
-       left join owned on developer_id = d.id
-      where (cast(:developerId as integer) is null or d.id = :developerId)
+       left join used on developer_id = d.id
+      where ${ofOne(query, 'd.id = :developerId')}
         and (cast(:search as text) is null or d.id::text = :search
              or strpos(lower(d.project_name), lower(:search)) > 0
              or d.id = (select developer_id from api_keys where prefix = :search))
-      order by coalesce(served + rejected + refused + failed, 0) desc, d.id
+      order by coalesce(${KINDS.join(' + ')}, 0) desc, d.id
       limit :limit offset :offset`,
     query,
   );
@@ -67,15 +53,27 @@ export async function readUsageByDeveloper(db: Knex, query: TotalsQuery): Promis
 export async function readUsageByOwnedKey(db: Knex, query: TotalsQuery): Promise<readonly OwnedKeyTotal[]> {
   return read<OwnedKeyTotal>(
     db,
-    `select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName",
-            served, rejected, refused, failed
+    `with used as (
+       select key_id, ${sumByKind('requests')} from key_usage
+        where hour >= cast(:since as timestamptz)
+          and ${ofOne(query, 'key_id in (select id from api_keys where developer_id = :developerId)')}
+        group by key_id)
+     select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName", ${KINDS.join(', ')}
        from used
        join api_keys k on k.id = key_id
        join developers d on d.id = k.developer_id
-      order by served + rejected + refused + failed desc, k.id
+      order by ${KINDS.join(' + ')} desc, k.id
       limit :limit offset :offset`,
     query,
   );
+}
+
+/**
+ * Limits a query to its developer. There is a condition only where a developer is given: an alternative to it would keep
+ * PostgreSQL from reading only the rows of that developer.
+ */
+function ofOne({ developerId }: TotalsQuery, condition: string): string {
+  return developerId === undefined ? 'true' : condition;
 }
 
 async function read<Row>(
@@ -96,6 +94,6 @@ async function read<Row>(
     limit: limit ?? null,
     offset,
   };
-  const { rows } = await db.raw<{ rows: Row[] }>(`${usedSince(developerId !== undefined)} ${sql}`, bindings);
+  const { rows } = await db.raw<{ rows: Row[] }>(sql, bindings);
   return rows;
 }

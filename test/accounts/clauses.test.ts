@@ -52,7 +52,7 @@ describe('the accounts that a statement leaves out', () => {
           ...(takesDeveloper && { developer_id: own }),
         });
       }
-      await removeExpired(db);
+      await removeExpired(db, 100);
       const kept = rows.filter(([, , hasExpired]) => !hasExpired);
       const hashes = kept.map(([column]) => db.raw('sha256(?::bytea)', [`false${column}`]));
       assert.equal((await db(table).whereIn('hash', hashes)).length, kept.length);

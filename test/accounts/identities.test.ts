@@ -102,12 +102,12 @@ describe('identities at a provider', () => {
     const spent = await Promise.all(Array.from({ length: 8 }, () => spendProviderSignIn(world.db, token)));
     assert.equal(spent.filter((isFirst) => isFirst).length, 1);
     assert.equal(await spendProviderSignIn(world.db, 'no secret of ours'), false);
-    await removeExpired(world.db);
+    await removeExpired(world.db, 10);
     assert.equal(await spendProviderSignIn(world.db, token), false);
     await world
       .db('spent_sign_ins')
       .update({ expires_at: world.db.raw("expires_at - interval '10 minutes 1 second'") });
-    await removeExpired(world.db);
+    await removeExpired(world.db, 10);
     assert.deepEqual(await world.db('spent_sign_ins'), []);
   });
 });

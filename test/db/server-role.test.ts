@@ -37,7 +37,13 @@ const OLD_ROWS = {
     "(hash, developer_id, user_agent, signed_in_at) select sha256('old'), min(id), '', '2020-01-01Z' from developers",
     'signed_in_at',
   ],
-  api_key_usage: ["select id, '2020-01-01Z', 1, 0, 0 from api_keys", 'hour'],
+  api_key_outcomes: ["select id, '2020-01-01Z', 'getMe', 'success', 1 from api_keys", 'hour'],
+  developer_usage: ["values (1, 'day', '2020-01-01Z', 1, 0, 0, 0)", 'start'],
+  failed_requests: [
+    `(developer_id, key_id, at, request_id, method, path, operation, status, code, detail, duration_ms)
+     select developer_id, id, '2020-01-01Z', '', 'GET', '/', '', 404, '', '', 1 from api_keys`,
+    'at',
+  ],
   notices: ["(type, subject, data, created_at) values ('notice.test', 's', '{}', '2020-01-01Z')", 'created_at'],
   events: ["(at, developer_id, kind, actor) values ('2020-01-01Z', 1, 'registered', 'operator')", 'at'],
 } as const;
@@ -62,6 +68,7 @@ describe('a server whose role is a member of catalog_server', () => {
     for (const [table, [rows]] of Object.entries(OLD_ROWS)) await db.raw(`insert into ${table} ${rows}`);
     await db('caller_changes').insert({ developer_id: -1 });
     await db.raw("insert into caller_changes_horizon (txid, set_at) select pg_current_xact_id(), '2020-01-01Z'");
+    await db.raw("insert into usage_log select id, date_trunc('hour', now(), 'UTC'), '', 'success', 1 from api_keys");
     const url = new URL(world.url);
     url.username = 'catalog_web';
     url.password = 'secret';
@@ -213,9 +220,12 @@ describe('a server whose role is a member of catalog_server', () => {
     await assert.rejects(world.db.raw("update api_keys set revoked_at = '-infinity'"), { code: '23514' });
   });
 
-  it('a server that is a member of catalog_server saves the last use of keys and removes old rows', async () => {
+  it('a server that is a member of catalog_server saves and rolls up usage, and removes old rows', async () => {
     const { db } = world;
     await eventually('the use is saved', async () => (await db('api_keys').whereNotNull('last_used_at')).length === 1);
+    await eventually('the usage is rolled up', async () => {
+      return (await db('developer_usage').where('start', '>', '2021-01-01Z')).length > 0;
+    });
     for (const [table, [, time]] of Object.entries(OLD_ROWS)) {
       const isOld = db.raw(`${time} < '2021-01-01Z'`);
       await eventually(`old rows of ${table} are gone`, async () => (await db(table).where(isOld)).length === 0);
@@ -229,6 +239,6 @@ describe('a server whose role is a member of catalog_server', () => {
     await eventually('the key is refused', async () => (await statusOf('/api/v1/me')) === 401);
     const { code, stdout } = await server.stop();
     assert.equal(code, 0);
-    assert.doesNotMatch(stdout, /could not| lost\b/);
+    assert.doesNotMatch(stdout, /could not| failed; | lost\b/);
   });
 });

@@ -6,8 +6,8 @@ import type { KeyActor } from '../../src/keys/key-change.js';
 import { setKeyExpiry, setKeyLabel, setKeyPlan } from '../../src/keys/edit-key.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
-import { LastUsed } from '../../src/keys/last-used.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { testWorld } from '../support/world.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -43,9 +43,11 @@ describe('the events of a developer', () => {
     for (const plan of ['pro', 'pro']) await setDeveloperPlan(db, developerId, plan);
     const revoked = await revokeKey(db, prefix);
     await revokeKey(db, prefix);
-    const used = new LastUsed();
-    used.touch((await db('api_keys').where({ prefix }).pluck<number[]>('id'))[0] ?? 0);
-    assert.equal(await used.flush(db), 1);
+    const usage = new UsageCounter();
+    const [keyId = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
+    usage.count({ keyId, operation: 'getMe', outcome: 'success' }, Date.now());
+    await usage.save(db, 1);
+    assert.equal((await db('api_keys').where({ prefix }).whereNotNull('last_used_at')).length, 1);
     assert.deepEqual(await recorded(), [
       ['created', 'operator', prefix, { plan: 'free' }],
       ['plan_changed', 'operator', prefix, { from: 'free', to: 'pro' }],
@@ -170,8 +172,10 @@ describe('the events of a developer', () => {
         .update({ expires_at: db.raw('now() - make_interval(days => ?)', [days]) });
     }
     // More than one batch: the days from 2900 to 401, and a moment of the 400th.
-    assert.equal(await removeOldEvents(db), 2_501);
-    assert.equal(await removeOldEvents(db), 0);
+    const count = async (): Promise<number> => (await db('events')).length;
+    const before = await count();
+    while (await removeOldEvents(db));
+    assert.equal(before - (await count()), 2_501);
     const kept = await list();
     assert.equal(kept.filter(({ kind }) => kind === 'signed_in').length, 1);
     assert.deepEqual(

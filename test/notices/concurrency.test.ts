@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { pino } from 'pino';
-import type { QuotaReader } from '../../src/admission/charge/limiter.js';
 import { readConfig } from '../../src/config/config.js';
-import { recordKeyNotices, recordQuotaNotices } from '../../src/notices/record-notices.js';
-import { CloseStack } from '../../src/platform/process/close-stack.js';
-import { startNotices } from '../../src/service/parts/notices.js';
-import { eventually } from '../support/eventually.js';
-import { testWorld, type World } from '../support/world.js';
+import type { Quota } from '../../src/limits/quotas.js';
+import { QuotaNotices } from '../../src/notices/quota-notices.js';
+import { recordExpiringKeys } from '../../src/notices/record-notices.js';
+import { Jobs } from '../../src/platform/process/jobs.js';
+import { startNotices, type Notices } from '../../src/service/parts/notices.js';
+import { eventually, GIVE_UP_MS } from '../support/eventually.js';
+import { testWorld } from '../support/world.js';
 import { startReceiver, type Receiver } from './receiver.js';
 
 /** Servers that record at the same time. */
@@ -16,59 +17,33 @@ const SERVERS = 6;
 /** True for a session that waits for a lock. */
 const WAITS = "datname = current_database() and wait_event_type = 'Lock'";
 
-/** The locks that a statement waits for, taken in a transaction of the test. */
-interface Obstacle {
-  /** Takes the lock of those who record notices. */
-  readonly recording: () => Promise<unknown>;
-  /** Locks the row of a notice. */
-  readonly notice: (subject: string) => Promise<unknown>;
-}
+const PLAN = { id: 'free', name: 'Free', requestsPerMinute: 1, requestsPerDay: 10, commercialUse: false };
+const USED_UP: Quota = { name: 'day', limit: 10, remaining: 0, resetSeconds: 60, windowSeconds: 86_400 };
 
-/** What a server has begun when it stops, and how to make it wait: the obstacle, at the start or later. */
+/** What a server has begun when it stops: how many of its statements wait, and what makes them wait. */
 const WORK: readonly (readonly [
   what: string,
-  obstruct: (obstacle: Obstacle, world: World, receiver: Receiver) => Promise<QuotaReader['read'] | undefined>,
+  waiting: number,
+  obstruct: (held: Knex.Transaction, notices: Notices, db: Knex, receiver: Receiver) => Promise<unknown>,
 ])[] = [
   [
-    'records notices about keys',
-    async ({ recording }) => {
-      await recording();
-      return undefined;
-    },
-  ],
-  [
-    'records notices about quotas',
-    async ({ recording }, world) => {
-      const { developerId } = await world.newKey({ planId: 'free' });
-      await world.db.raw(
-        `insert into api_key_usage (key_id, hour, served, refused, failed)
-         select id, date_trunc('hour', now(), 'UTC'), 1e9, 0, 0 from api_keys where developer_id = ?`,
-        [developerId],
-      );
-      return async () => {
-        await recording();
-        const day = { name: 'day', limit: 10, remaining: 0, resetSeconds: 60, windowSeconds: 86_400 } as const;
-        return { quotas: [day], countedIn: 'process' } as const;
-      };
-    },
-  ],
-  [
-    'gives notices up',
-    async ({ notice }, { db }) => {
-      const created = "now() - interval '73 hours'";
-      await db.raw(
-        `insert into notices (type, subject, data, created_at) values ('notice.test', 'old', '{}', ${created})`,
-      );
-      await notice('old');
-      return undefined;
+    'records notices and gives some up',
+    3,
+    async (held, { quotas }) => {
+      await held.raw('lock table notices in share mode');
+      quotas.note({ developerId: 1, plan: PLAN }, [USED_UP]);
     },
   ],
   [
     'marks a notice as delivered',
-    async ({ notice }, { db }, receiver) => {
+    1,
+    async (held, _notices, db, receiver) => {
+      receiver.respond = (response) =>
+        void held('notices')
+          .where({ subject: 'due' })
+          .forUpdate()
+          .then(() => response.writeHead(204).end());
       await db.raw("insert into notices (type, subject, data) values ('notice.test', 'due', '{}')");
-      receiver.respond = (response) => void notice('due').then(() => response.writeHead(204).end());
-      return undefined;
     },
   ],
 ];
@@ -77,66 +52,47 @@ describe('the notices of servers that stop or record at the same time', () => {
   const world = testWorld({ each: true });
 
   /** @returns how many sessions wait for a lock */
-  async function countWaiting(db: Knex): Promise<number> {
-    const rows = await db('pg_stat_activity').whereRaw(WAITS);
-    return rows.length;
+  async function countWaiting(): Promise<number> {
+    return (await world.db('pg_stat_activity').whereRaw(WAITS)).length;
   }
 
-  for (const [what, obstruct] of WORK) {
+  for (const [what, waiting, obstruct] of WORK) {
     it(`a server that ${what} when it stops waits for that, also when it fails`, async () => {
       const receiver = await startReceiver(world);
       const held = await world.db.transaction();
-      const obstacle: Obstacle = {
-        recording: () => held.raw('select pg_advisory_xact_lock(?, 1)', [0x6e6f7465]).then(),
-        notice: (subject) => held('notices').where({ subject }).forUpdate().then(),
-      };
-      const read = await obstruct(obstacle, world, receiver);
-      const opened = new CloseStack((error) => assert.fail(String(error)));
-      const options = {
-        config: readConfig(receiver.settings),
-        log: pino({ level: 'silent' }),
-        overrides: { noticeIntervalMs: 1 },
-      };
-      startNotices(options, world.db, { read: read ?? (() => assert.fail('no quota is read')) }, opened);
-      await eventually('it waits', async () => (await countWaiting(world.db)) > 0);
+      const log = pino({ level: 'silent' });
+      const jobs = new Jobs(world.db, log, 10_000);
+      const notices = startNotices({ config: readConfig(receiver.settings), log }, jobs) ?? assert.fail();
+      await obstruct(held, notices, world.db, receiver);
+      await eventually('it waits', async () => (await countWaiting()) === waiting);
       const order: string[] = [];
-      const stopped = opened.close().then(() => order.push('stopped'));
-      for (let asked = 0; asked < 30; asked += 1) await countWaiting(world.db);
+      const stopped = jobs.stop(GIVE_UP_MS).then(() => order.push('stopped'));
+      for (let asked = 0; asked < 30; asked += 1) await countWaiting();
       order.push('failed');
       await world.db.raw(`select pg_terminate_backend(pid) from pg_stat_activity where ${WAITS}`);
-      await stopped;
       await held.rollback();
+      await stopped;
       assert.deepEqual(order, ['failed', 'stopped']);
     });
   }
 
   it('what several servers record at the same time is recorded once', async () => {
-    const { prefix, developerId } = await world.newKey();
+    const { developerId } = await world.newKey();
     await world.db.raw(
       "update api_keys set created_at = now() - interval '90 days', expires_at = now() + interval '1 day'",
     );
-    await world.db.raw(
-      "insert into events (developer_id, key_prefix, kind, actor) values (?, ?, 'revoked', 'finder')",
-      [developerId, prefix],
-    );
-    const quota = {
-      developerId,
-      planId: 'free',
-      percent: 80,
-      used: 8,
-      limit: 10,
-      elapsedSeconds: 60,
-      resetsAt: 'later',
-    };
     const held = await world.db.transaction();
     await held.raw('lock table notices in share mode');
-    const recorded = Array.from({ length: SERVERS }, (_, index) =>
-      index % 2 === 0 ? recordKeyNotices(world.db) : recordQuotaNotices(world.db, [quota]),
-    );
-    await eventually('all wait', async () => (await countWaiting(world.db)) === SERVERS);
+    const recorded = Array.from({ length: SERVERS }, (_, index) => {
+      if (index % 2 === 0) return recordExpiringKeys(world.db, 10);
+      const quotas = new QuotaNotices();
+      quotas.note({ developerId, plan: PLAN }, [USED_UP]);
+      return quotas.save(world.db);
+    });
+    await eventually('all wait', async () => (await countWaiting()) === SERVERS);
     await held.rollback();
     await Promise.all(recorded);
     const types = await world.db('notices').orderBy('type').pluck<string[]>('type');
-    assert.deepEqual(types, ['key.expiring', 'key.leaked', 'quota.reached']);
+    assert.deepEqual(types, ['key.expiring', 'quota.reached']);
   });
 });

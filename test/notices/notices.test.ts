@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
-import { setImmediate } from 'node:timers/promises';
-import { pino } from 'pino';
-import type { QuotaReader } from '../../src/admission/charge/limiter.js';
-import { readConfig } from '../../src/config/config.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { createKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
+import type { Quota } from '../../src/limits/quotas.js';
 import { claimNotice } from '../../src/notices/outbox.js';
-import { CloseStack } from '../../src/platform/process/close-stack.js';
-import { startNotices } from '../../src/service/parts/notices.js';
+import { QuotaNotices } from '../../src/notices/quota-notices.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { freePort } from '../support/programs/free-port.js';
@@ -33,8 +29,7 @@ describe('notices to the operator', () => {
     const start = (settings: Readonly<Record<string, string>>): Promise<TestService> =>
       world.startService({
         settings: { SITE: 'off', ...receiver.settings, ...settings },
-        noticeIntervalMs: 20,
-        flushIntervalMs: 50,
+        jobIntervalMs: 20,
       });
     services = [await start({ METRICS_ADDRESS: metricsAddress }), await start({})];
   });
@@ -50,12 +45,15 @@ describe('notices to the operator', () => {
     });
   }
 
-  /** Lets some rounds of each server pass. */
+  /** Lets some rounds of each server pass, and some in which one looks for keys that expire. */
   async function passRounds(): Promise<void> {
     const before = services.map(({ queries }) => queries.length);
-    await eventually('each server has looked for notices again', () =>
-      services.every(({ queries }, i) => queries.slice(before[i]).filter((sql) => sql.includes('count(*)')).length > 7),
-    );
+    const since = (text: string): number[] =>
+      services.map(({ queries }, i) => queries.slice(before[i]).filter((sql) => sql.includes(text)).length);
+    await eventually('servers have looked for notices again', () => {
+      const [first = 0, second = 0] = since("'key.expiring'");
+      return first + second > 2 && since('count(*)').every((rounds) => rounds > 7);
+    });
   }
 
   /** Creates a key. @param created - how many days ago @param expires - in how many days */
@@ -153,12 +151,6 @@ describe('notices to the operator', () => {
     await receiver.get('quota.reached', { developer_id: developerId, percent: 100, used: 10 });
     await passRounds();
     assert.equal(receiver.find('quota.reached', { developer_id: developerId }).length, 2);
-    // Another window of the same quota, a day later.
-    await world.db.raw("update notices set occurred_at = occurred_at - interval '1 day' where type = 'quota.reached'");
-    await eventually(
-      'a notice of the next window',
-      () => receiver.find('quota.reached', { developer_id: developerId, percent: 100 }).length === 2,
-    );
   });
 
   it('a notice that its receiver refuses is sent again later, with the same id, and the log has no address', async () => {
@@ -244,9 +236,30 @@ describe('notices to the operator', () => {
     assert.deepEqual([ids.length, new Set(ids).size], [60, 60]);
   });
 
+  it('a notice whose delivery could not be stored is a failure that is reported, and the notice is sent again', async () => {
+    await settle();
+    const failures = (): string[] =>
+      services.flatMap(({ logged }) => logged.filter((line) => line.includes('job \\"send notices\\"')));
+    await world.db.raw(`
+      create function refuse_to_write() returns trigger language plpgsql as $$
+      begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
+      create trigger refuse before update of delivered_at on notices execute function refuse_to_write()`);
+    try {
+      await world.db.raw("insert into notices (type, subject, data) values ('notice.test', 'stored', '{}')");
+      await eventually('the failure is reported', () => failures().length > 0);
+    } finally {
+      await world.db.raw('drop function refuse_to_write cascade');
+    }
+    await world.db('notices').where({ subject: 'stored' }).update({ next_attempt_at: world.db.fn.now() });
+    await settle();
+    await eventually('it works again', () => failures().length > 1);
+    const [first, ...again] = receiver.find('notice.test').slice(-2);
+    assert.deepEqual([again.length, again[0]?.id], [1, first?.id]);
+  });
+
   it('a server that stops waits for no receiver, and another server sends the notice', async () => {
     await settle();
-    const stopped = await world.startService({ settings: { SITE: 'off', ...receiver.settings }, noticeIntervalMs: 5 });
+    const stopped = await world.startService({ settings: { SITE: 'off', ...receiver.settings }, jobIntervalMs: 5 });
     let hanging = 0;
     receiver.respond = () => (hanging += 1);
     const { prefix } = await newKey(90, 1);
@@ -258,34 +271,105 @@ describe('notices to the operator', () => {
     assert.ok(receiver.find('key.expiring', { key_prefix: prefix }).length > 0);
   });
 
-  it('the quotas of developers whose requests were served or failed are read one at a time, so that others are served', async () => {
-    await world
-      .db('plans')
-      .insert({ id: 'tiny', name: 'Tiny', requests_per_minute: 1, requests_per_day: 1, commercial_use: false });
-    const developers: number[] = [];
-    for (let i = 0; i < 5; i += 1) developers.push((await world.newKey({ planId: 'tiny' })).developerId);
-    await world.db.raw(
-      `insert into api_key_usage (key_id, hour, served, refused, failed)
-       select id, date_trunc('hour', now(), 'UTC'), id % 2, 0, 1 - id % 2 from api_keys where plan_id = 'tiny'`,
-    );
-    let reading = 0;
-    let most = 0;
-    const read = new Set<number>();
-    const quotas: QuotaReader = {
-      async read({ developerId }) {
-        most = Math.max(most, (reading += 1));
-        await setImmediate();
-        reading -= 1;
-        read.add(developerId);
-        return { quotas: [], countedIn: 'process' };
-      },
+  it('a finder revokes a key whatever happens to the notice of it', async () => {
+    const [{ url } = assert.fail()] = services;
+    const revoke = async (): Promise<number> => {
+      const { key, prefix } = await world.newKey();
+      const headers = { 'content-type': 'application/json' };
+      const report = { method: 'POST', headers, body: JSON.stringify({ key }) } as const;
+      const { status } = await send(url, '/revoke-leaked-key', report);
+      assert.equal((await send(url, '/api/v1/me', { headers: { 'x-api-key': key } })).status, 401);
+      const records = await world.db('api_keys').where({ prefix }).whereNotNull('revoked_at');
+      assert.equal(records.length, 1);
+      return status;
     };
-    const opened = new CloseStack((error) => assert.fail(String(error)));
-    world.defer(() => opened.close());
-    const config = readConfig({ NOTIFY_URL: 'http://127.0.0.1:1/', NOTIFY_SECRET: receiver.settings.NOTIFY_SECRET });
-    const options = { config, log: pino({ level: 'silent' }), overrides: { noticeIntervalMs: 5 } };
-    startNotices(options, world.db, quotas, opened);
-    await eventually('all quotas are read', () => developers.every((id) => read.has(id)));
-    assert.equal(most, 1);
+    await world.db.raw('alter table notices rename to away');
+    try {
+      assert.equal(await revoke(), 200, 'without the table');
+    } finally {
+      await world.db.raw('alter table away rename to notices');
+    }
+    await world.db.transaction(async (transaction) => {
+      await transaction.raw('lock table notices');
+      assert.equal(await revoke(), 200, 'while somebody holds the table');
+    });
+    await world.db.raw("alter table notices add constraint refuse check (type <> 'key.leaked') not valid");
+    try {
+      assert.equal(await revoke(), 200, 'while the table refuses the row');
+    } finally {
+      await world.db.raw('alter table notices drop constraint refuse');
+    }
+  });
+
+  it('a used-up quota is recorded once for its window and at most once a day, whichever server has noted it', async () => {
+    const plan = { id: 'noted', name: 'Noted', requestsPerMinute: 9, requestsPerDay: 10, commercialUse: false };
+    const recorded = async (developerId: number): Promise<unknown[]> =>
+      (await world.db('notices').where({ type: 'quota.reached' }).orderBy('occurred_at', 'created_at'))
+        .map(({ data }) => data as { developer_id: number; percent: number; used: number })
+        .filter((data) => data.developer_id === developerId)
+        .map(({ percent, used }) => [percent, used]);
+    const quotas = (used: number, resetSeconds: number): readonly Quota[] => [
+      { name: 'minute', limit: 9, windowSeconds: 60, remaining: 0, resetSeconds: 60 },
+      { name: 'day', limit: 10, windowSeconds: DAY_S, remaining: 10 - used, resetSeconds },
+    ];
+    const [developerId, other] = [await world.newDeveloper(), await world.newDeveloper()];
+    const [one, two] = [new QuotaNotices(), new QuotaNotices()];
+    /** Uses requests, at a time in the window. */
+    const use = async (server: QuotaNotices, used: number, elapsed: number, by = developerId): Promise<unknown> => {
+      server.note({ developerId: by, plan }, quotas(used, DAY_S - elapsed));
+      while (await server.save(world.db));
+      return recorded(by);
+    };
+    const age = (hours: number): Promise<unknown> =>
+      world.db.raw(
+        "update notices set occurred_at = occurred_at - make_interval(hours => ?) where type = 'quota.reached'",
+        [hours],
+      );
+    assert.deepEqual(await use(one, 7, 0), []);
+    assert.deepEqual(await use(one, 8, 0), [[80, 8]]);
+    assert.deepEqual(await use(one, 9, 10), [[80, 8]]);
+    assert.deepEqual(await use(two, 9, 20), [[80, 8]]);
+    assert.deepEqual(await use(two, 8, 20, other), [[80, 8]]);
+    // The day of UTC may have changed, and the window has not.
+    await age(23);
+    assert.deepEqual(await use(new QuotaNotices(), 9, 23 * 3_600), [[80, 8]]);
+    // The next window.
+    await age(2);
+    assert.deepEqual(await use(new QuotaNotices(), 8, 60), [
+      [80, 8],
+      [80, 8],
+    ]);
+    assert.deepEqual(await use(one, 10, 60), [
+      [80, 8],
+      [80, 8],
+      [100, 10],
+    ]);
+    // Several servers at the same time.
+    const servers = Array.from({ length: 4 }, () => new QuotaNotices());
+    await world.db('notices').where({ type: 'quota.reached' }).delete();
+    await Promise.all(servers.map((server) => use(server, 8, 0)));
+    assert.deepEqual(await recorded(developerId), [[80, 8]]);
+  });
+
+  it('quotas that could not be recorded are recorded later, with those noted meanwhile', async () => {
+    const plan = { id: 'later', name: 'Later', requestsPerMinute: 9, requestsPerDay: 10, commercialUse: false };
+    const quotas = new QuotaNotices();
+    const note = (developerId: number): void =>
+      quotas.note({ developerId, plan }, [
+        { name: 'day', limit: 10, windowSeconds: DAY_S, remaining: 0, resetSeconds: DAY_S },
+      ]);
+    note(900_001);
+    await world.db.raw('alter table notices rename to away');
+    try {
+      const saving = quotas.save(world.db);
+      note(900_002);
+      await assert.rejects(saving, { code: '42P01' });
+    } finally {
+      await world.db.raw('alter table away rename to notices');
+    }
+    note(900_001);
+    while (await quotas.save(world.db));
+    const subjects = await world.db('notices').where('subject', 'like', 'quota.reached 90000%').pluck('subject');
+    assert.deepEqual(subjects.sort(), ['quota.reached 900001 later 100', 'quota.reached 900002 later 100']);
   });
 });

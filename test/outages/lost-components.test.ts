@@ -11,6 +11,7 @@ import { FailedAddresses } from '../../src/limits/failed-addresses.js';
 import { createOperatorPages } from '../../src/pages/operator/operator-pages.js';
 import { readStaticFiles } from '../../src/pages/parts/web/static-files.js';
 import { statusForCallers } from '../../src/pages/public/status.js';
+import { Jobs } from '../../src/platform/process/jobs.js';
 import { Fence } from '../../src/platform/postgres/fence.js';
 import { PACKAGE_ROOT } from '../../src/platform/process/package-root.js';
 import { Health, type Dependency } from '../../src/platform/telemetry/health.js';
@@ -64,6 +65,7 @@ describe('several components that are lost together', () => {
       db: world.db,
       changeCallers: () => assert.fail('nothing changes'),
       health,
+      jobs: new Jobs(world.db, pino({ enabled: false })),
       fence: new Fence(),
       build: { version: '1.0.0', commit: '' },
       nodeVersion: process.versions.node,

@@ -8,6 +8,7 @@ import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
 import { somePublicKey } from '../support/http/authenticator.js';
+import { rollUp } from '../support/keys/usage.js';
 
 const DAY_SECONDS = 86_400;
 
@@ -70,25 +71,21 @@ async function addUsage(db: Knex, prefix: string, scale: number): Promise<void> 
   await db.raw(
     `with used as (
        select id as key_id, date_trunc('hour', now() - make_interval(hours => ago), 'UTC') as hour, operation, outcome,
-              kind, (scale * share)::bigint as requests
+              (scale * share)::bigint as requests
          from api_keys, generate_series(0, 24 * 29) as ago,
               lateral (select cast(:scale as float) * (1.2 + sin(ago / 24.0) * 0.6 + (ago % 7) / 10.0)) as scaled (scale),
-              lateral (values ('getTitle', 'success', 'served', 0.7), ('getChanges', 'success', 'served', 0.3),
-                              ('getTitle', 'title_not_found', 'rejected', 0.04),
-                              ('getChanges', 'since_out_of_window', 'rejected', case when ago % 90 < 2 then 0.1 else 0 end),
-                              ('getTitle', 'rate_limit_exceeded', 'refused', case when ago % 50 < 3 then 0.2 else 0 end),
-                              ('getTitle', 'service_unavailable', 'failed', case when ago = 100 then 0.1 else 0 end)
-              ) as ways (operation, outcome, kind, share)
-        where prefix = :prefix),
-     detailed as (
-       insert into api_key_outcomes (key_id, hour, operation, outcome, requests)
-       select key_id, hour, operation, outcome, requests from used where requests > 0)
-     insert into api_key_usage (key_id, hour, served, rejected, refused, failed)
-     select key_id, hour, sum(requests) filter (where kind = 'served'), sum(requests) filter (where kind = 'rejected'),
-            sum(requests) filter (where kind = 'refused'), sum(requests) filter (where kind = 'failed')
-       from used group by 1, 2`,
+              lateral (values ('getTitle', 'success', 0.7), ('getChanges', 'success', 0.3),
+                              ('getTitle', 'title_not_found', 0.04),
+                              ('getChanges', 'since_out_of_window', case when ago % 90 < 2 then 0.1 else 0 end),
+                              ('getTitle', 'rate_limit_exceeded', case when ago % 50 < 3 then 0.2 else 0 end),
+                              ('getTitle', 'service_unavailable', case when ago = 100 then 0.1 else 0 end)
+              ) as ways (operation, outcome, share)
+        where prefix = :prefix)
+     insert into usage_log (key_id, hour, operation, outcome, requests)
+     select key_id, hour, operation, outcome, requests from used where requests > 0`,
     { prefix, scale },
   );
+  await rollUp(db);
 }
 
 /** Adds a failed request of each of a few kinds. */

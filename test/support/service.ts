@@ -93,12 +93,16 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     nodeVersion: process.versions.node,
     migrate: false,
     overrides: {
-      flushIntervalMs: HOUR_MS,
-      prepare({ db }) {
-        db.on('query', ({ sql, bindings }: Statement) => {
-          queries.push(sql);
-          statements.push({ sql, bindings });
-        });
+      jobIntervalMs: HOUR_MS,
+      prepare(primary) {
+        const watch = (db: Knex): Knex =>
+          db.on('query', ({ sql, bindings }: Statement) => {
+            queries.push(sql);
+            statements.push({ sql, bindings });
+          });
+        watch(primary.db);
+        const { openPool } = primary;
+        Object.assign(primary, { openPool: (bounds: Parameters<typeof openPool>[0]) => watch(openPool(bounds)) });
       },
       ...overrides,
     },

@@ -29,7 +29,7 @@ describe('the failed requests of a developer', () => {
     for (let back = times - 1; back >= 0; back -= 1) {
       log.add(developerId, until - back * 1_000, () => failureOf(keyId, `${until}-${back}`));
     }
-    await log.flush(world.db);
+    while (await log.save(world.db, 40));
   }
 
   it('a failed request is kept with what its answer and its line of the log say, and no key', async () => {
@@ -70,7 +70,7 @@ describe('the failed requests of a developer', () => {
     for (let n = 0; n < 10_000; n += 1) log.add(one, now + n / 10, () => failureOf(keyId, `id-${n}`));
     log.add(other, now + 500, () => failureOf(otherKey));
     log.add(one, now + 1_000, () => failureOf(keyId, 'next'));
-    await log.flush(world.db);
+    assert.equal(await log.save(world.db, 100), false);
     const kept = await listFailures(world.db, { developerId: one, ...ALL });
     assert.deepEqual(kept.map(({ requestId }) => requestId).sort(), ['id-0', 'next']);
     assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 1);
@@ -105,30 +105,40 @@ describe('the failed requests of a developer', () => {
     assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 3);
     for (const days of [6.9, 7.1, 30]) await fail(other, otherKey, 1, now - days * DAY_MS);
     assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
-    assert.equal(await removeOldFailures(world.db), 2);
+    const count = async (): Promise<number> =>
+      (await world.db('failed_requests').where({ developer_id: other })).length;
+    assert.equal(await count(), 6);
+    while (await removeOldFailures(world.db, 1));
+    assert.equal(await count(), 4);
     assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
   });
 
-  it('failures that could not be written are written later, and those of a deleted key are left out', async () => {
+  it('failures that could not be written are written later, with those added meanwhile, and those of a deleted key are left out', async () => {
     const developerId = await world.newDeveloper();
     const [{ keyId }, { keyId: gone }] = [await newKey(developerId), await newKey(developerId)];
     const log = new FailureLog();
     const now = Date.now();
-    log.add(developerId, now - 5_000, () => failureOf(keyId, 'first'));
+    log.add(developerId, now - 9_000, () => failureOf(keyId, 'first'));
+    log.add(developerId, now - 7_000, () => failureOf(keyId, 'second'));
+    // A step for each.
+    assert.equal(await log.save(world.db, 1), true);
     await world.db.raw('alter table failed_requests rename to away');
     try {
-      await assert.rejects(log.flush(world.db), { code: '42P01' });
+      const saving = log.save(world.db, 1);
+      log.add(developerId, now - 5_000, () => failureOf(keyId, 'third'));
+      await assert.rejects(saving, { code: '42P01' });
     } finally {
       await world.db.raw('alter table away rename to failed_requests');
     }
     log.add(developerId, now - 3_000, () => failureOf(gone, 'gone'));
-    log.add(developerId, now, () => failureOf(keyId, 'second'));
     await world.db('api_keys').where({ id: gone }).delete();
-    for (let flush = 0; flush < 2; flush += 1) await log.flush(world.db);
+    const saving = log.save(world.db, 10);
+    log.add(developerId, now, () => failureOf(keyId, 'fourth'));
+    for (let more = await saving; more; more = await log.save(world.db, 10));
     const kept = await listFailures(world.db, { developerId, ...ALL });
     assert.deepEqual(
       kept.map(({ requestId }) => requestId),
-      ['second', 'first'],
+      ['fourth', 'third', 'second', 'first'],
     );
   });
 

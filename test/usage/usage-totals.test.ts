@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { readUsageByDeveloper, readUsageByOwnedKey } from '../../src/usage/usage-totals.js';
 import type { UsageCounts } from '../../src/usage/outcome.js';
+import { count, rollUp, saveAll } from '../support/keys/usage.js';
 import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
-import { count } from './count.js';
 
 const DAY_MS = 86_400_000;
 const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
@@ -46,7 +46,8 @@ describe('the usage of all developers', () => {
     for (const [times, status, daysAgo] of requests) {
       for (let n = 0; n < times; n += 1) count(usage, keyId, status, TODAY - daysAgo * DAY_MS);
     }
-    await usage.flush(world.db);
+    await saveAll(world.db, usage);
+    await rollUp(world.db);
     prefixes.push(prefix);
   }
 

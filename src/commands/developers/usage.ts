@@ -8,7 +8,7 @@ import {
   type OwnedKeyTotal,
 } from '../../usage/usage-totals.js';
 import type { UsageCounts } from '../../usage/outcome.js';
-import { KEPT_DAYS } from '../../usage/write-usage.js';
+import { KEPT_DAYS } from '../../usage/usage-log.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';

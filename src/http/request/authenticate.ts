@@ -1,9 +1,9 @@
 import type { Admit } from '../../admission/admission.js';
 import { Problem } from '../../errors.js';
 import { formOf, hashApiKey, type KeyHash } from '../../keys/api-key.js';
-import type { LastUsed } from '../../keys/last-used.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { exhausted } from '../../limits/quotas.js';
+import type { QuotaNotices } from '../../notices/quota-notices.js';
 import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../response/rate-limit-fields.js';
 import { clientAddress } from './client-address.js';
 import type { Middleware, RequestContext } from './context.js';
@@ -17,7 +17,8 @@ const VARY_BY_KEY = 'Authorization, X-API-Key';
 export interface AuthenticationParts {
   readonly admit: Admit;
   readonly failedAttempts: FailedAttempts;
-  readonly lastUsed: LastUsed;
+  /** Undefined where the operator receives no notices. */
+  readonly quotaNotices: QuotaNotices | undefined;
   /** Number of trusted proxies in front of the service. */
   readonly trustedProxies: number;
 }
@@ -49,8 +50,7 @@ export function authenticate(parts: AuthenticationParts): Middleware {
     }
     const { caller, quotas } = admission;
     ctx.state.caller = caller;
-    // A request over its quota is a use of the key, too.
-    parts.lastUsed.touch(caller.keyId);
+    parts.quotaNotices?.note(caller, quotas);
     ctx.set(rateLimitFields(quotas));
     if (admission.kind === 'refused') throw rateLimitExceeded(exhausted(quotas));
     await next();

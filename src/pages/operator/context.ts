@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { ChangeCallers } from '../../admission/change-callers.js';
 import type { Config } from '../../config/settings.js';
 import type { FailedAddresses } from '../../limits/failed-addresses.js';
+import type { Jobs } from '../../platform/process/jobs.js';
 import type { Build } from '../../platform/process/package-root.js';
 import type { Fence } from '../../platform/postgres/fence.js';
 import type { Health } from '../../platform/telemetry/health.js';
@@ -20,6 +21,8 @@ export interface OperatorParts {
   readonly changeCallers: ChangeCallers;
   /** Which components are up. */
   readonly health: Health;
+  /** The work beside the requests. */
+  readonly jobs: Jobs;
   readonly fence: Fence;
   readonly build: Build;
   readonly nodeVersion: string;

@@ -8,11 +8,10 @@ import type { Quota } from '../../limits/quotas.js';
 import { formatCount } from '../../platform/text/count.js';
 import { OUTCOMES, type Outcome } from '../../usage/outcome.js';
 import {
-  readUsageByKey,
-  readUsageByOutcome,
+  readUsage,
   readUsageCsv,
-  readUsageOverTime,
   USAGE_RANGES,
+  type Usage,
   type UsageOwner,
   type UsageRange,
 } from '../../usage/read-usage.js';
@@ -40,13 +39,15 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
     const { developerId } = ctx.state.session;
     const keys = await readKeyChoice(ctx, db);
     const range = rangeOf(ctx);
-    const all = { developerId, keyPrefix: keys.chosen?.prefix };
-    const ways = await readUsageByOutcome(db, all, range);
-    const choice = { ...all, ...wayOf(ctx) };
+    const choice = { developerId, keyPrefix: keys.chosen?.prefix, ...wayOf(ctx) };
     const { operation, outcome } = choice;
     const address = (changed: Partial<Shown>): string => addressOf(PATH, { ...choice, range, ...changed });
-    const buckets = await readUsageOverTime(db, choice, range);
-    const totals = await readListPage(ctx, (slice) => readUsageByKey(db, choice, range, slice));
+    let reading: Promise<Usage> | undefined;
+    const totals = await readListPage(
+      ctx,
+      async (slice) => (await (reading = readUsage(db, choice, range, slice))).keys,
+    );
+    const { buckets = [], ways = [] } = (await reading) ?? {};
     const counts = sumOf(buckets);
     settingsPage(
       ctx,
@@ -144,8 +145,9 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
           <p class="muted small">
             All times are in UTC. Client errors are 4xx answers and requests that you cancelled; the codes are explained
             in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed requests
-            are errors on our side. Counts are saved about every 10 seconds and are approximate: a server crash can lose
-            unsaved counts, and a lost database connection can cause counts to be added twice.
+            are errors on our side. The first request of a key appears within about ten seconds, and further ones within
+            a minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database connection can
+            cause counts to be added twice.
           </p>
         </section>
       </>,

@@ -73,12 +73,13 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
  * 900 ms: 800 for the database, 300 for the replica, 250 for Redis. The primary can then still answer in time when the
  * replica does not, and the database when Redis does not.
  *
- * @returns the bounds on a wait for each, in milliseconds
+ * @returns the bounds on a wait for each, in milliseconds, and that on a statement of a job, by default 2,000
  */
 export function timeBounds({ requestTimeoutMs }: Config) {
   return {
     databaseMs: Math.round((requestTimeoutMs * 8) / 9),
     replicaMs: Math.round(requestTimeoutMs / 3),
     redisMs: Math.round((requestTimeoutMs * 5) / 18),
+    jobMs: Math.round((requestTimeoutMs * 20) / 9),
   };
 }

@@ -52,7 +52,7 @@ export async function openInternalServer(
  */
 function openOperatorPages(
   { config, log, packageRoot, nodeVersion, loadOperatorPages }: ServiceOptions,
-  { databases, admission, failedAddresses, health, publicUrl }: OpenedParts,
+  { databases, admission, failedAddresses, health, records, publicUrl }: OpenedParts,
   url: () => string,
   opened: CloseStack,
 ): Listener | undefined {
@@ -83,6 +83,7 @@ function openOperatorPages(
       changeCallers: admission.changeCallers,
       failedAddresses,
       health,
+      jobs: records.jobs,
       fence: databases.fence,
       url,
       publicUrl,

@@ -13,7 +13,7 @@ interface Search {
 }
 
 describe('the lists of the operator pages', () => {
-  const world = testWorld({ service: { settings: { METRICS_ADDRESS: '127.0.0.1:0' }, flushIntervalMs: 50 } });
+  const world = testWorld({ service: { settings: { METRICS_ADDRESS: '127.0.0.1:0' }, jobIntervalMs: 50 } });
   let operator: Visitor;
 
   before(async () => {

@@ -19,7 +19,7 @@ describe('the status page', () => {
   const world = testWorld({
     ownServer: true,
     redis: true,
-    service: { settings: { ...settings, ...PRODUCT_BOUNDS }, flushIntervalMs: 50 },
+    service: { settings: { ...settings, ...PRODUCT_BOUNDS }, jobIntervalMs: 50 },
   });
   let operator: Visitor;
 
@@ -46,7 +46,7 @@ describe('the status page', () => {
   });
 
   it('it shows the requests of the last 24 hours by hour, over all servers', async () => {
-    const other = await world.startService({ flushIntervalMs: 50 });
+    const other = await world.startService({ jobIntervalMs: 50 });
     const { key } = await world.newKey({ planId: 'free' });
     for (let call = 0; call < 61; call += 1) {
       await (call % 2 === 0 ? world.service : other).get('/api/v1/stats', { headers: { 'x-api-key': key } });
@@ -58,6 +58,27 @@ describe('the status page', () => {
     );
     assert.match(await read(operator), / Successful 60 Rate limited 1 (?!Failed)/);
     assert.match(await read(operator), / Requests by hour Hour \(UTC\) .* Total 61 60 0 1 0 98\.3% /);
+  });
+
+  it('a job that fails is shown, with when it last succeeded', async () => {
+    await eventually('all jobs work', async () =>
+      / save usage Works (?:just now|\d+ s\w* ago) /.test(await read(operator)),
+    );
+    const { key } = await world.newKey({ planId: 'free' });
+    await world.db.raw('alter table usage_log rename to away');
+    try {
+      await world.service.get('/api/v1/stats', { headers: { 'x-api-key': key } });
+      await eventually('the failure is shown', async () => {
+        const text = await read(operator);
+        return (
+          /Failing: [\w ,]*save usage[\w ,]*\. /.test(text) && / save usage Failing since .*?: what to do /.test(text)
+        );
+      });
+      assert.ok((await operator.get('/')).text.includes('href="/guides/runbook#a-job-fails"'));
+    } finally {
+      await world.db.raw('alter table away rename to usage_log');
+    }
+    await eventually('everything works', async () => (await read(operator)).includes(' Everything works. '));
   });
 
   it('it shows the newest entry, the writer at work and those that wait', async () => {

@@ -13,6 +13,7 @@ import { revokeKey } from '../../../src/keys/revoke.js';
 import { setPlan } from '../../../src/limits/plans.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
+import { addUsage } from '../../support/keys/usage.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import type { Reply } from '../../support/request.js';
@@ -416,11 +417,8 @@ describe('the pages of keys', () => {
   it('the page of a key has its facts, its usage, its events alone, and a first call until it was used', async () => {
     const [key, other] = [await newKey({ label: 'production' }), await newKey()];
     const { db } = service;
-    await db.raw(
-      `insert into api_key_usage (key_id, hour, served, rejected, refused, failed)
-       select id, date_trunc('hour', now(), 'UTC'), 1100, 100, 30, 4 from api_keys where prefix = ?`,
-      [key.prefix],
-    );
+    // More than a day ago, since what the script polls has the latest.
+    await addUsage(db, key.prefix, 25, { served: 1_100, rejected: 100, refused: 30, failed: 4 });
     const page = await read(pathOf(key));
     assert.match(page, /Requests 1,234 Success rate 89.1% Client errors 100 Rate limited 30 Failed 4/);
     assert.match(page, /Plan Free Created just now .* Expires Never .* Last used Never/);
@@ -439,17 +437,11 @@ describe('the pages of keys', () => {
     assert.ok(text.includes(`data-wait="${wait}"`) && text.includes(`<a href="${pathOf(key)}">Check now</a>`), text);
     assert.equal((await visitor.get(wait)).status, 204);
     await db('api_keys').where({ prefix: key.prefix }).update({ last_used_at: db.fn.now() });
-    const [id] = await db('api_keys').where({ prefix: key.prefix }).pluck<number[]>('id');
-    const add = (operation: string, outcome: string, requests: number): Promise<unknown> =>
-      db('api_key_outcomes').insert({
-        ...{ key_id: id, hour: db.raw("date_trunc('hour', now(), 'UTC')") },
-        ...{ operation, outcome, requests },
-      });
     for (const [operation, outcome, text] of [
       ['', 'not_found', 'a request to a path that does not exist, which failed: not_found.'],
       ['getStats', 'success', 'a request to getStats, successful.'],
     ] as const) {
-      await add(operation, outcome, operation === '' ? 1 : 2);
+      await addUsage(db, key.prefix, 0, { [outcome]: operation === '' ? 1 : 2 }, operation);
       const received = await visitor.get(wait);
       assert.deepEqual([received.status, received.text], [200, `Received: ${text}`]);
     }

@@ -5,6 +5,7 @@ import { revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
+import { addUsage, rollUp } from '../../support/keys/usage.js';
 import { signIn } from '../../support/http/visitor.js';
 import { startService, type TestService } from '../../support/service.js';
 
@@ -33,24 +34,18 @@ describe('the overview of the settings', () => {
     return createKey(service.db, { developerId, planId: 'free', label });
   }
 
-  /** Adds requests of a key in an hour. @param hours - how many hours ago it began */
-  async function addUsage(prefix: string, hours: number, served: number, refused: number, failed = 0): Promise<void> {
-    await service.db.raw(
-      `insert into api_key_usage (key_id, hour, served, refused, failed)
-       select id, date_trunc('hour', now(), 'UTC') - make_interval(hours => ?), ?, ?, ? from api_keys where prefix = ?`,
-      [hours, served, refused, failed, prefix],
-    );
-  }
-
   it('the overview counts active keys, the requests of this day and what is left of the limits', async () => {
     const [{ key, prefix }, { prefix: rolled }, { prefix: revoked }] = [await create(), await create(), await create()];
     await rollKey(service.db, rolled, 3_600);
     await revokeKey(service.db, revoked);
     const hour = new Date().getUTCHours();
-    await addUsage(prefix, 0, 1_990, 9);
-    await addUsage(revoked, 0, 0, 0, 1);
+    await addUsage(service.db, prefix, 0, { served: 1_000, refused: 9 });
+    await rollUp(service.db);
+    // Not rolled up yet.
+    await addUsage(service.db, prefix, 0, { served: 990 });
+    await addUsage(service.db, revoked, 0, { failed: 1 });
     // Before this day began.
-    await addUsage(prefix, hour + 1, 5_000, 0);
+    await addUsage(service.db, prefix, hour + 1, { served: 5_000 });
     assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
     const { text } = await overview();
     assert.match(text, /Active keys 2 of 20 Requests since 00:00 UTC 2,000 Success rate 99\.5% Rate limited 9 /);
@@ -152,10 +147,14 @@ describe('the overview of the settings', () => {
 
   it('the overview warns when limits refuse many more requests than the day before', async () => {
     const { prefix } = await create();
-    await addUsage(prefix, 30, 0, 6);
-    await addUsage(prefix, 2, 0, 11);
+    // On both sides of the ends of the two days.
+    await addUsage(service.db, prefix, 48, { refused: 100 });
+    await addUsage(service.db, prefix, 47, { refused: 2 });
+    await addUsage(service.db, prefix, 24, { refused: 4 });
+    await addUsage(service.db, prefix, 23, { refused: 11 });
+    await rollUp(service.db);
     assert.deepEqual((await overview()).warnings, []);
-    await addUsage(prefix, 3, 0, 1);
+    await addUsage(service.db, prefix, 0, { refused: 1 });
     assert.deepEqual((await overview()).warnings, [
       '12 requests hit your rate limit in the last 24 hours (6 the day before). See when → /settings/usage?range=24h',
     ]);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
-import { OUTCOMES, type Outcome } from '../../../src/usage/outcome.js';
-import { writeUsage } from '../../../src/usage/write-usage.js';
+import type { Outcome } from '../../../src/usage/outcome.js';
+import { appendUsage } from '../../../src/usage/usage-log.js';
 import { scaleLines } from '../../../src/pages/parts/usage.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
@@ -44,11 +44,9 @@ describe('the usage page', () => {
   async function addUsage(prefix: string, days: number, counts: readonly Way[]): Promise<void> {
     const [keyId = 0] = await service.db('api_keys').where({ prefix }).pluck<number[]>('id');
     const hour = Math.floor(Date.now() / 86_400_000 - days) * 24;
-    await writeUsage(
+    await appendUsage(
       service.db,
-      counts.map(([operation, outcome, requests]) => {
-        return { keyId, hour, operation, outcome, kind: OUTCOMES[outcome], requests };
-      }),
+      counts.map(([operation, outcome, requests]) => ({ keyId, hour, operation, outcome, requests, msAgo: 0 })),
     );
   }
 

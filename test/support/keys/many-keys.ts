@@ -15,8 +15,8 @@ export async function addKeys(db: Knex, owner: number, from: number, to: number,
 export async function addHistory(db: Knex, owner: number, many: number): Promise<void> {
   await addKeys(db, owner, 1, many, 'now()');
   await db.raw(
-    `insert into api_key_usage (key_id, hour, served, refused, failed)
-     select id, date_trunc('hour', now(), 'UTC') - (id % 28) * interval '24 hours', 1, 0, 0
+    `insert into api_key_outcomes (key_id, hour, operation, outcome, requests)
+     select id, date_trunc('hour', now(), 'UTC') - (id % 28) * interval '24 hours', 'getMe', 'success', 1
        from api_keys where developer_id = ?`,
     [owner],
   );

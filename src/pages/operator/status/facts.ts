@@ -16,7 +16,7 @@ export async function readDatabaseFacts(db: Knex) {
       readMigrations(db),
       readBounds(db),
       readWriters(db),
-      readAllUsageOverTime(db, '24h'),
+      readAllUsageOverTime(db),
     ]);
     const pending = files.filter((file) => !applied.includes(file));
     return { version: server.rows[0]?.server_version, migrations: { applied, pending }, feed, writers, traffic };

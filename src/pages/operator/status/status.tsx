@@ -8,6 +8,7 @@ import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
+import type { Jobs } from '../../../platform/process/jobs.js';
 import type { ComponentState } from '../../../platform/telemetry/health.js';
 import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
 import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
@@ -17,7 +18,7 @@ const OLD_COPY_AFTER_MS = 15 * 86_400_000;
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
 export function addStatus(router: PageRouter, parts: OperatorParts): void {
-  const { config, db, health, build, nodeVersion, fence } = parts;
+  const { config, db, health, jobs, build, nodeVersion, fence } = parts;
   const readComponents = componentReader(config, health);
   const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
 
@@ -30,7 +31,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
       ctx,
       { title: 'Status', tab: 'status' },
       <>
-        <Summary components={components} facts={facts} />
+        <Summary components={components} jobs={jobs} facts={facts} />
         {fence.promotedAt !== undefined && feedStart < BigInt(fence.promotedAt) * 1000n && (
           <Notice tone="danger">
             A standby was promoted <RelativeTime at={new Date(fence.promotedAt).toISOString()} />. Unless replication
@@ -39,6 +40,7 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
         )}
         <Components components={components} />
         <LimitScope redis={health.components.get('redis')} />
+        <JobTable jobs={jobs} />
         <section>
           <h2 id="traffic">Last 24 hours</h2>
           {facts === undefined ? (
@@ -52,8 +54,8 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
             </>
           )}
           <p class="muted small">
-            Requests with a valid key, of all servers. They are saved about every 10 seconds. For the durations of
-            requests, and for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
+            Requests with a valid key, of all servers, up to about two minutes ago. For the durations of requests, and
+            for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
           </p>
         </section>
         <section>
@@ -96,17 +98,21 @@ function Unknown(): VNode {
 
 interface SummaryProps {
   readonly components: readonly Component[];
+  readonly jobs: Jobs;
   readonly facts: DatabaseFacts | undefined;
 }
 
 /** What needs attention, first of all. */
-function Summary({ components, facts }: SummaryProps): VNode {
+function Summary({ components, jobs, facts }: SummaryProps): VNode {
   const lost = components.filter(({ current }) => current.state === 'lost').map(({ name }) => name);
+  const failing = [...jobs.states].filter(([, { failingSince }]) => failingSince !== undefined).map(([name]) => name);
   const pending = facts?.migrations.pending.length ?? 0;
-  if (lost.length === 0 && pending === 0 && facts !== undefined) return <Notice tone="ok">Everything works.</Notice>;
+  if (lost.length + failing.length + pending === 0 && facts !== undefined)
+    return <Notice tone="ok">Everything works.</Notice>;
   return (
     <Notice tone="danger">
       {lost.length > 0 && <strong>Down: {lost.join(', ')}. </strong>}
+      {facts !== undefined && failing.length > 0 && `Failing: ${failing.join(', ')}. `}
       {facts === undefined && 'PostgreSQL did not answer this page. '}
       {pending > 0 && (
         <>
@@ -141,6 +147,33 @@ function Components({ components }: { readonly components: readonly Component[] 
           ];
         })}
       />
+    </section>
+  );
+}
+
+/** The work beside the requests, as this server sees it. */
+function JobTable({ jobs }: { readonly jobs: Jobs }): VNode {
+  return (
+    <section>
+      <h2 id="jobs">Jobs of this server</h2>
+      <Table
+        caption="Jobs"
+        hasCards
+        columns={['Job', 'State', 'Last success']}
+        rows={Array.from(jobs.states, ([name, { succeededAt, failingSince }]) => [
+          name,
+          failingSince === undefined ? (
+            <Badge tone="ok">Works</Badge>
+          ) : (
+            <span>
+              <Badge tone="danger">Failing</Badge> since <RelativeTime at={new Date(failingSince).toISOString()} />:{' '}
+              <a href="/guides/runbook#a-job-fails">what to do</a>
+            </span>
+          ),
+          <RelativeTime at={new Date(succeededAt).toISOString()} />,
+        ])}
+      />
+      <p class="muted small">A job for all servers may run on any of them.</p>
     </section>
   );
 }

@@ -5,7 +5,7 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { listKeysOf, MAX_LABEL, findPredecessor } from '../../../keys/keys.js';
-import { readUsageByKey, readUsageByOutcome, type OutcomeTotal } from '../../../usage/read-usage.js';
+import { readUsage, type OutcomeTotal } from '../../../usage/read-usage.js';
 import { Button, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
@@ -117,7 +117,8 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
     const record = await recordOf(ctx, db);
     const { prefix, label, developerId, successor, expiresAt, lastUsedAt } = record;
     const replaced = await findPredecessor(db, prefix);
-    const [usage] = await readUsageByKey(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+    const { keys } = await readUsage(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+    const [usage] = keys;
     const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
     const isActive = isAccepted(record);
     const canChange = isActive && !record.isSuspended;
@@ -177,7 +178,8 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
 function addFirstRequest(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(`${KEY_PATH}/first-request.txt`, requireSession, async (ctx) => {
     const { developerId, prefix } = await recordOf(ctx, db);
-    const [request] = await readUsageByOutcome(db, { developerId, keyPrefix: prefix }, '24h');
+    const { ways } = await readUsage(db, { developerId, keyPrefix: prefix }, '24h', { limit: 1, offset: 0 });
+    const [request] = ways;
     ctx.status = request === undefined ? 204 : 200;
     if (request !== undefined) ctx.body = describeFirst(request);
   });

@@ -1,0 +1,81 @@
+import type { Knex } from 'knex';
+import { removeExpired } from '../../accounts/expired.js';
+import { removeOldEvents } from '../../events/events.js';
+import { removeOldNotices } from '../../notices/outbox.js';
+import { removeByFunction } from '../../platform/postgres/rows.js';
+import type { CloseStack } from '../../platform/process/close-stack.js';
+import { Jobs } from '../../platform/process/jobs.js';
+import type { SteadyClock } from '../../platform/time/steady-clock.js';
+import { removeOldFailures } from '../../usage/failed-requests.js';
+import { FailureLog } from '../../usage/failure-log.js';
+import { UsageCounter } from '../../usage/usage-counter.js';
+import { logRollUp, mergeOldHours, removeOldUsage } from '../../usage/usage-log.js';
+import type { ServiceOptions } from '../options.js';
+import { timeBounds, type Databases } from './databases.js';
+
+/** The intervals of jobs, in milliseconds. A crash loses what was not saved yet. */
+const SAVE_MS = 10_000;
+const ROLL_UP_MS = 60_000;
+const REMOVE_MS = 300_000;
+
+/** What is removed, as part of the name of its job. Reads already ignore it. */
+const REMOVALS = {
+  'expired sessions': removeExpired,
+  'old usage': removeOldUsage,
+  'old failed requests': removeOldFailures,
+  'old events': removeOldEvents,
+  'old notices': removeOldNotices,
+  'old announcements': (db: Knex) => removeByFunction(db, 'caller_changes_remove_old'),
+} as const;
+
+/**
+ * Starts the jobs that no request waits for, on a connection of their own.
+ *
+ * @param opened - stops them when it is closed, and saves the records of requests for the last time
+ * @returns the records of requests that are kept in memory, and the jobs, to which other parts add theirs
+ */
+export function startJobs(
+  { config, log, overrides }: ServiceOptions,
+  { openPool }: Databases,
+  clock: SteadyClock,
+  opened: CloseStack,
+) {
+  const { jobMs } = timeBounds(config);
+  const speed = SAVE_MS / (overrides?.jobIntervalMs ?? SAVE_MS);
+  const db = openPool({
+    applicationName: 'catalog serve (jobs)',
+    poolSize: 1,
+    acquireTimeoutMs: jobMs,
+    statementTimeoutMs: jobMs,
+  });
+  opened.add(db, (it) => it.destroy());
+  const jobs = opened.add(new Jobs(db, log, speed), (it) => it.stop(2 * jobMs));
+  const usage = new UsageCounter(clock, speed);
+  const failures = new FailureLog();
+  let reported = 0;
+  jobs.start({
+    name: 'save usage',
+    intervalMs: SAVE_MS,
+    isLast: true,
+    async step(it, rows, stopping) {
+      const isMore = await usage.save(it, rows, stopping.aborted);
+      if (usage.lost > reported) {
+        log.error({ requests: usage.lost - reported }, 'requests are missing in the usage of keys: too many waited');
+      }
+      reported = usage.lost;
+      return isMore;
+    },
+  });
+  jobs.start({
+    name: 'save failed requests',
+    intervalMs: SAVE_MS,
+    isLast: true,
+    step: (it, rows) => failures.save(it, rows),
+  });
+  jobs.start({ name: 'roll up usage', intervalMs: ROLL_UP_MS, isShared: true, step: logRollUp() });
+  jobs.start({ name: 'merge old usage', intervalMs: REMOVE_MS, isShared: true, step: mergeOldHours });
+  for (const [what, step] of Object.entries(REMOVALS)) {
+    jobs.start({ name: `remove ${what}`, intervalMs: REMOVE_MS, isShared: true, step });
+  }
+  return { jobs, usage, failures };
+}

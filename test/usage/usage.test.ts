@@ -1,0 +1,330 @@
+import assert from 'node:assert/strict';
+import {
+  readAllUsageOverTime,
+  readUsage,
+  readUsageCsv,
+  USAGE_RANGES,
+  type Usage,
+  type UsageOwner,
+  type UsageRange,
+} from '../../src/usage/read-usage.js';
+import { OUTCOMES, type UsageCounts } from '../../src/usage/outcome.js';
+import { eventually } from '../support/eventually.js';
+import { scrape } from '../support/http/exposition.js';
+import { newPlan } from '../support/keys/new-key.js';
+import { addUsage, hoursOf, rollUp } from '../support/keys/usage.js';
+import { send } from '../support/request.js';
+import { testWorld } from '../support/world.js';
+
+const HOUR_MS = 3_600_000;
+const ALL = { limit: 100, offset: 0 };
+const NONE = { served: 0, rejected: 0, refused: 0, failed: 0 };
+
+describe('the usage of the keys of a service', () => {
+  const world = testWorld();
+
+  function read(owner: UsageOwner, range: UsageRange = '30d', slice = ALL): Promise<Usage> {
+    return readUsage(world.db, owner, range, slice);
+  }
+
+  async function idOf(prefix: string): Promise<number> {
+    return (await world.db('api_keys').where({ prefix }).pluck<number[]>('id'))[0] ?? assert.fail();
+  }
+
+  /** Makes PostgreSQL refuse to write a table, as with a full disk, until the result is called. */
+  async function refuse(table: string): Promise<() => Promise<unknown>> {
+    const name = `refuse_${table}`;
+    await world.db.raw(`
+      create function ${name}() returns trigger language plpgsql as $$
+      begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
+      create trigger refuse before insert or update on ${table} execute function ${name}()`);
+    return () => world.db.raw(`drop function ${name} cascade`);
+  }
+
+  for (const [refused, job, saved] of [
+    ['usage_log', 'save usage', 'failed_requests'],
+    ['failed_requests', 'save failed requests', 'usage_log'],
+  ] as const) {
+    it(`a server whose PostgreSQL refuses to write ${refused} reports that job, saves the rest, and saves all later`, async () => {
+      const service = await world.startService({ jobIntervalMs: 100, settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
+      const { key, prefix } = await world.newKey();
+      const id = await idOf(prefix);
+      const reports = (): unknown[] =>
+        service.logged
+          .map((line) => JSON.parse(line) as { msg: string; job?: string })
+          .flatMap(({ msg, job: of }) => (of === undefined ? [] : [msg]));
+      const ofKey = async (table: string): Promise<boolean> => (await world.db(table).where({ key_id: id })).length > 0;
+      const accept = await refuse(refused);
+      try {
+        const headers = { 'x-api-key': key };
+        assert.equal((await service.get('/api/v1/titles/nope', { headers })).status, 404);
+        await eventually('the failure is reported', () => reports().length > 0);
+        await eventually('the rest is saved', () => ofKey(saved === 'usage_log' ? 'key_usage' : saved));
+        assert.equal((await service.get('/readyz')).status, 200);
+        await eventually('each attempt is counted', async () => {
+          const { series } = await scrape(`${service.operatorUrl}/metrics`);
+          return (series.get(`catalog_job_failures_total{job="${job}"}`) ?? 0) > 3;
+        });
+        if (job === 'save usage') {
+          const { series } = await scrape(`${service.operatorUrl}/metrics`);
+          assert.equal(series.get('catalog_usage_rows_waiting'), 1);
+        }
+      } finally {
+        await accept();
+      }
+      await eventually('it works again', () => reports().length > 1);
+      assert.deepEqual(reports(), [`job "${job}" failed; trying again until it succeeds`, `job "${job}" works again`]);
+      assert.deepEqual([await ofKey('key_usage'), await ofKey('failed_requests')], [true, true]);
+      const hours = await hoursOf(world.db, id, Date.now());
+      assert.equal(
+        hours.reduce((sum, { rejected }) => sum + rejected, 0),
+        1,
+      );
+      await service.stop();
+    });
+  }
+
+  it('a server whose PostgreSQL refuses to change keys counts the changes that failed, and stays ready', async () => {
+    const service = await world.startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
+    const { key } = await world.newKey();
+    const headers = { 'content-type': 'application/json' };
+    const revoke = async (): Promise<number> =>
+      (await send(service.url, '/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) }))
+        .status;
+    const accept = await refuse('api_keys');
+    assert.equal(await revoke(), 503);
+    assert.equal((await service.get('/readyz')).status, 200);
+    await eventually('the failed revocation is counted', async () => {
+      const { series } = await scrape(`${service.operatorUrl}/metrics`);
+      return series.get('catalog_http_changes_failed_total') === 1;
+    });
+    await accept();
+    assert.equal(await revoke(), 200);
+    await service.stop();
+  });
+
+  it('a server that stops writes how every request with a valid key ended', async () => {
+    const service = await world.startService();
+    const id = await world.newDeveloper();
+    const planId = await newPlan(world.db, 'counted', 8, 100);
+    const { key } = await world.newKey({ developerId: id, planId, label: 'counted' });
+    const ask = async (requests: number, path: string, as = key): Promise<number[]> => {
+      const headers = { 'x-api-key': as };
+      const replies = Array.from({ length: requests }, () => service.get(`/api/v1${path}`, { headers }));
+      return (await Promise.all(replies)).map(({ status }) => status).sort();
+    };
+    // A fault of the service: a table that it reads is missing.
+    await world.db.raw('alter table titles rename to away');
+    assert.deepEqual(await ask(2, '/titles/a'), [500, 500]);
+    await world.db.raw('alter table away rename to titles');
+    assert.deepEqual(await ask(3, '/titles/a'), [404, 404, 404]);
+    assert.deepEqual(await ask(5, '/me'), [200, 200, 200, 429, 429]);
+    assert.deepEqual(await ask(1, '/me', 'svc_wrong'), [401]);
+    await service.stop();
+    const { keys, ways: found } = await read({ developerId: id });
+    assert.deepEqual(
+      keys.map(({ label, served, rejected, refused, failed }) => [label, served, rejected, refused, failed]),
+      [['counted', 3, 3, 2, 2]],
+    );
+    const ways = [
+      { operation: 'getMe', outcome: 'success', requests: 3 },
+      { operation: 'getTitle', outcome: 'title_not_found', requests: 3 },
+      { operation: 'getMe', outcome: 'rate_limit_exceeded', requests: 2 },
+      { operation: 'getTitle', outcome: 'internal_error', requests: 2 },
+    ] as const;
+    const owner = { developerId: id };
+    assert.deepEqual(
+      found.map(({ operation, outcome, requests }) => ({ operation, outcome, requests })),
+      ways,
+    );
+    // The counts over time of every operation and outcome are those of the table.
+    for (const { operation, outcome, requests } of ways) {
+      const kind = OUTCOMES[outcome];
+      for (const [choice, expected] of [
+        [{ outcome }, requests],
+        [{ operation }, requests],
+        [{ operation, outcome }, requests],
+        [{ operation: '', outcome }, 0],
+      ] as const) {
+        const { buckets } = await read({ ...owner, ...choice }, '7d');
+        assert.deepEqual([buckets.length, buckets.at(-1)?.[kind]], [7, expected], `${operation} ${outcome}`);
+      }
+    }
+    const [, line = ''] = await readUsageCsv(world.db, { ...owner, operation: 'getMe' });
+    assert.match(line, /,"counted",3,2,0,0\r\n$/);
+  });
+
+  it('a request counts as the operation of its path also when a limit refuses it, and as no operation elsewhere', async () => {
+    const service = await world.startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
+    const id = await world.newDeveloper();
+    const { key } = await world.newKey({ developerId: id, planId: await newPlan(world.db, 'narrow', 2, 100) });
+    for (const path of ['/api/v1/nope', '/api/v1/titles/a', '/api/v1/titles/a', '/api/v1/nope']) {
+      await service.get(path, { headers: { 'x-api-key': key } });
+    }
+    const { series } = await scrape(`${service.operatorUrl}/metrics`);
+    assert.equal(series.get('catalog_http_requests_total{operation="getTitle",status="429"}'), 1);
+    await service.stop();
+    const { ways } = await read({ developerId: id }, '24h');
+    assert.deepEqual(
+      ways.map(({ operation, outcome, requests }) => [operation, outcome, requests]),
+      [
+        ['', 'not_found', 1],
+        ['', 'rate_limit_exceeded', 1],
+        ['getTitle', 'rate_limit_exceeded', 1],
+        ['getTitle', 'title_not_found', 1],
+      ],
+    );
+  });
+
+  it('a request writes nothing, and a server that stops saves the last use of valid keys', async () => {
+    // Its clock is two hours ahead.
+    const service = await world.startService({ now: () => BigInt(Date.now() + 2 * HOUR_MS) * 1000n });
+    const unused = await world.newKey();
+    for (const key of [service.key, 'wrong']) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    await service.get('/api/v1/me', { headers: {} });
+    await service.get('/api/v1/nope');
+    assert.deepEqual(
+      service.queries.filter((sql) => /\b(?:insert|update|delete|merge)\b/i.test(sql)),
+      [],
+    );
+    const lastUse = async (prefix: string): Promise<string | null | undefined> =>
+      (await world.db('api_keys').where({ prefix }).pluck<(string | null)[]>('last_used_at'))[0];
+    const used = service.key.slice(0, unused.prefix.length);
+    assert.equal(await lastUse(used), null);
+    await service.stop();
+    const late = Date.now() - Date.parse((await lastUse(used)) ?? assert.fail('never used'));
+    assert.ok(Math.abs(late) < HOUR_MS, `${late} ms late`);
+    assert.equal(await lastUse(unused.prefix), null);
+  });
+
+  it('a running server saves the first use of a key, also of a request over a limit', async () => {
+    const service = await world.startService({ jobIntervalMs: 20 });
+    const planId = await newPlan(world.db, 'one', 1, 9);
+    for (const status of [200, 429]) {
+      const developerId = await world.newDeveloper();
+      const keys = [await world.newKey({ planId, developerId }), await world.newKey({ planId, developerId })];
+      const [{ key, prefix } = assert.fail()] = status === 200 ? keys : keys.toReversed();
+      if (status === 429) await service.get('/api/v1/me', { headers: { 'x-api-key': keys[0]?.key ?? '' } });
+      assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, status);
+      await eventually(`the use is written, ${status}`, async () => {
+        return (await world.db('api_keys').where({ prefix }).whereNotNull('last_used_at')).length === 1;
+      });
+    }
+    await service.stop();
+  });
+
+  it('usage is read by hour for 24 hours, and by day for 7 and 30 days, up to the ends of each range', async () => {
+    const developerId = await world.newDeveloper();
+    const { prefix } = await world.newKey({ developerId, label: 'production' });
+    const foreign = await world.newKey();
+    await rollUp(world.db);
+    await world.db('developer_usage').delete();
+    const hour = new Date().getUTCHours();
+    /** How many hours ago the first and the last hour of a day were. */
+    const first = (days: number): number => hour + days * 24;
+    const last = (days: number): number => first(days) - 23;
+    const requests: readonly (readonly [hoursAgo: number, counts: Partial<UsageCounts>])[] = [
+      [0, { served: 1 }],
+      [23, { rejected: 2 }],
+      [24, { refused: 4 }],
+      [first(6), { failed: 8 }],
+      [last(7), { served: 16 }],
+      [first(29), { refused: 32 }],
+      [last(30), { served: 64 }],
+    ];
+    for (const [hoursAgo, counts] of requests) {
+      await addUsage(world.db, prefix, hoursAgo, counts);
+      await addUsage(world.db, foreign.prefix, hoursAgo, { served: 1_000 });
+    }
+    for (const isRolledUp of [false, true]) {
+      if (isRolledUp) await rollUp(world.db);
+      for (const range of Object.keys(USAGE_RANGES) as UsageRange[]) {
+        const { unit, hours, buckets } = USAGE_RANGES[range];
+        const usage = await read({ developerId }, range);
+        const expected = Array.from({ length: buckets }, () => ({ ...NONE }));
+        for (const [hoursAgo, counts] of requests) {
+          const place = unit === 'hour' ? hoursAgo : Math.ceil((hoursAgo - hour) / 24);
+          const bucket = expected[buckets - 1 - place];
+          for (const [kind, number] of Object.entries(counts)) {
+            if (bucket !== undefined) bucket[kind as keyof UsageCounts] += number;
+          }
+        }
+        assert.deepEqual(
+          usage.buckets.map(({ served, rejected, refused, failed }) => ({ served, rejected, refused, failed })),
+          expected,
+          range,
+        );
+        const begin = Date.parse(usage.buckets[0]?.start ?? '');
+        const present = Math.floor(Date.now() / (hours * HOUR_MS)) * hours * HOUR_MS;
+        assert.equal(begin, present - (buckets - 1) * hours * HOUR_MS);
+        for (const [index, { start }] of usage.buckets.entries()) {
+          assert.equal(Date.parse(start), begin + index * hours * HOUR_MS);
+        }
+      }
+    }
+    const all = await readAllUsageOverTime(world.db);
+    assert.deepEqual([all.length, all[0]?.rejected, all[0]?.served, all.at(-1)?.served], [24, 2, 1_000, 1_001]);
+    const [heading = '', ...lines] = await readUsageCsv(world.db, { developerId });
+    assert.deepEqual(
+      lines.map((line) => line.split(',').slice(1).join()),
+      [
+        [29, '0,32,0,0'],
+        [7, '16,0,0,0'],
+        [6, '0,0,8,0'],
+        ...(hour === 23
+          ? [
+              [1, '0,4,0,0'],
+              [0, '1,0,0,2'],
+            ]
+          : [
+              [1, '0,4,0,2'],
+              [0, '1,0,0,0'],
+            ]),
+      ].map(([, counts]) => `${prefix},"production",${String(counts)}\r\n`),
+    );
+    const none = { developerId: await world.newDeveloper() };
+    assert.deepEqual(await readUsageCsv(world.db, none), [heading]);
+    assert.equal((await read(none, '7d')).buckets.length, 7);
+  });
+
+  it('the keys of a range are read in slices, the most used first, by what is chosen', async () => {
+    const developerId = await world.newDeveloper();
+    const prefixes: string[] = [];
+    for (const requests of [10, 9, 100]) {
+      const { prefix } = await world.newKey({ developerId });
+      await addUsage(world.db, prefix, 1, { success: requests, not_found: 101 - requests });
+      await addUsage(world.db, prefix, 1, { success: 1 }, 'getTitle');
+      prefixes.push(prefix);
+    }
+    const [a = '', b = '', c = ''] = prefixes;
+    const keys = async (choice: Partial<UsageOwner>, slice = ALL): Promise<unknown[]> =>
+      (await read({ developerId, ...choice }, '24h', slice)).keys.map((key) => [
+        key.keyPrefix,
+        key.served,
+        key.rejected,
+      ]);
+    // All have as many requests: the first key comes first.
+    assert.deepEqual(await keys({}), [
+      [a, 11, 91],
+      [b, 10, 92],
+      [c, 101, 1],
+    ]);
+    assert.deepEqual(await keys({ outcome: 'success' }), [
+      [c, 101, 0],
+      [a, 11, 0],
+      [b, 10, 0],
+    ]);
+    assert.deepEqual(await keys({ outcome: 'success' }, { limit: 1, offset: 1 }), [[a, 11, 0]]);
+    assert.deepEqual(await keys({ operation: 'getTitle', keyPrefix: b }), [[b, 1, 0]]);
+    assert.deepEqual(await keys({ operation: 'getTitle', outcome: 'not_found' }), []);
+    const { ways } = await read({ developerId, keyPrefix: a, operation: 'getTitle' }, '24h');
+    assert.deepEqual(
+      ways.map(({ operation, outcome, requests }) => [operation, outcome, requests]),
+      [
+        ['getMe', 'not_found', 91],
+        ['getMe', 'success', 10],
+        ['getTitle', 'success', 1],
+      ],
+    );
+  });
+});
