@@ -112,18 +112,20 @@ function addAdmission(
   });
 }
 
+/** The label is not named `job`: Prometheus has that name for the target. */
 function addJobs(metrics: Metrics, { jobs, usage }: OpenedParts['records']): void {
   metrics.readCounter({
     name: 'catalog_job_failures_total',
     help: 'Rounds of a job beside the requests that failed.',
-    labels: ['job'],
-    read: () => Array.from(jobs.states, ([job, { failures }]) => ({ labels: { job }, value: failures })),
+    labels: ['name'],
+    read: () => Array.from(jobs.states, ([name, { failures }]) => ({ labels: { name }, value: failures })),
   });
   metrics.readGauge({
     name: 'catalog_job_last_success_timestamp_seconds',
     help: 'When a round of a job last succeeded, in Unix time. A job for all servers may run on any of them.',
-    labels: ['job'],
-    read: () => Array.from(jobs.states, ([job, { succeededAt }]) => ({ labels: { job }, value: succeededAt / 1_000 })),
+    labels: ['name'],
+    read: () =>
+      Array.from(jobs.states, ([name, { succeededAt }]) => ({ labels: { name }, value: succeededAt / 1_000 })),
   });
   metrics.readGauge({
     name: 'catalog_usage_rows_waiting',

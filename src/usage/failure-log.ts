@@ -29,7 +29,7 @@ export class FailureLog {
   }
 
   /**
-   * Writes the oldest failures that wait. Those that could not be written wait for the next call.
+   * Writes the oldest failures that wait. After an error they wait for the next call.
    *
    * @returns whether more wait
    * @throws the database's error

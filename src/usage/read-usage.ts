@@ -58,7 +58,7 @@ export interface Usage {
   readonly buckets: readonly UsageBucket[];
   /** A slice of the totals of the keys, the most used first. */
   readonly keys: readonly KeyTotal[];
-  /** How many requests each operation ended by each outcome, the most frequent first, whichever of them are chosen. */
+  /** The requests of each operation and outcome, also of those that are not chosen, the most frequent first. */
   readonly ways: readonly OutcomeTotal[];
 }
 

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os';
+import { benchBeside } from './beside.js';
 import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
@@ -32,6 +33,10 @@ const PARTS: Readonly<Record<string, Part>> = {
   growth: { isDecisive: true, run: () => benchGrowth(sizes, numberIn('GROWTH_SECONDS', 60)) },
   mirror: { isDecisive: true, run: () => benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20) }) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
+  beside: {
+    isDecisive: false,
+    run: () => benchBeside({ keys: numberIn('KEYS', 1_000_000), active: numberIn('ACTIVE', 20_000) }),
+  },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },
   // The last two keep this process off one core.
   speed: {

@@ -213,7 +213,7 @@ describe('the Kubernetes manifests', () => {
     assert.equal(scaleTargetRef?.name, find('Deployment').metadata?.name);
     assert.ok(minReplicas >= 2);
     const surge = Number(find('Deployment').spec?.strategy?.rollingUpdate?.maxSurge);
-    const connections = (maxReplicas + surge) * (SETTINGS.databasePoolSize.fallback + 1);
+    const connections = (maxReplicas + surge) * (SETTINGS.databasePoolSize.fallback + 2);
     assert.ok(connections < POSTGRES_CONNECTIONS, String(connections));
   });
 

@@ -63,7 +63,7 @@ describe('the usage of the keys of a service', () => {
         assert.equal((await service.get('/readyz')).status, 200);
         await eventually('each attempt is counted', async () => {
           const { series } = await scrape(`${service.operatorUrl}/metrics`);
-          return (series.get(`catalog_job_failures_total{job="${job}"}`) ?? 0) > 3;
+          return (series.get(`catalog_job_failures_total{name="${job}"}`) ?? 0) > 3;
         });
         if (job === 'save usage') {
           const { series } = await scrape(`${service.operatorUrl}/metrics`);

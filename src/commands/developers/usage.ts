@@ -24,7 +24,7 @@ interface UsageOptions extends JsonFlag {
 }
 
 const NOTES = `Rejected requests are errors of the client (4xx), refused ones exceeded a limit of their plan (429), and failed
-ones are errors of the service (5xx). Servers save their counts about every 10 seconds.`;
+ones are errors of the service (5xx). Counts are up to about two minutes old.`;
 
 const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --json'];
 

@@ -84,7 +84,7 @@ export class Jobs {
   }
 
   /**
-   * Ends all jobs after their step in progress, with a last round of those that want one.
+   * Ends all jobs after their step in progress. Jobs marked `isLast` have one more round.
    *
    * @throws Error when that takes longer than the bound
    */

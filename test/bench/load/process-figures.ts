@@ -16,6 +16,12 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[USER_TIME]) + Number(fields[SYSTEM_TIME])) / TICKS_PER_SECOND;
 }
 
+/** The same in nanoseconds where the system reports them, of a process with one thread. */
+export function preciseCpuSeconds(pid: number): number {
+  if (!HAS_PROC) return NaN;
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+}
+
 /** The resident memory of a process, in MiB. */
 export function residentMiB(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024;
