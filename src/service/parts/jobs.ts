@@ -49,7 +49,7 @@ export function startJobs(
     statementTimeoutMs: jobMs,
   });
   opened.add(db, (it) => it.destroy());
-  const jobs = opened.add(new Jobs(db, log, speed), (it) => it.stop(2 * jobMs));
+  const jobs = opened.add(new Jobs(db, log, speed), (it) => it.stop(1.5 * jobMs));
   const usage = new UsageCounter(clock, speed);
   const failures = new FailureLog();
   let reported = 0;
