@@ -97,11 +97,10 @@ type Measure = (act: () => Promise<unknown>) => Promise<Cost>;
 /** Makes a function that measures what the one connection does. */
 async function meter(db: Knex): Promise<{ readonly measure: Measure }> {
   const read = async (): Promise<{ pid: number; wal: number }> => {
-    const { rows } = await db.raw<{ rows: { pid: number; wal: string }[] }>(
+    const { rows } = await db.raw<{ rows: [{ pid: number; wal: string }] }>(
       "select pg_backend_pid() as pid, pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') as wal",
     );
-    const [{ pid = 0, wal = '' } = {}] = rows;
-    return { pid, wal: Number(wal) };
+    return { pid: rows[0].pid, wal: Number(rows[0].wal) };
   };
   const measure: Measure = async (act) => {
     const { pid, wal } = await read();
