@@ -209,10 +209,7 @@ describe('a Redis that replies as no other does', () => {
         replies.slots = wrong;
         const opened = await open(addressOf(server));
         await assert.rejects(set(opened.link, KEY), RedisUnavailable);
-        assert.match(
-          opened.changes.join(),
-          /^lost: (?:Redis sent a reply of another form|no node of the cluster has slots)/,
-        );
+        assert.match(opened.changes.join(), /^lost: /);
         links.push(opened);
       });
       replies.slots = [[0, LAST_SLOT, nodeAt(server)]];
