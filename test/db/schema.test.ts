@@ -105,7 +105,13 @@ describe('the database schema', () => {
     for (const id of [developerId, 0]) {
       const totals = await db('developer_usage').where({ developer_id: id }).orderBy(['period', 'start']);
       assert.deepEqual(
-        totals.map(({ period, served, rejected, refused, failed }) => [period, served, rejected, refused, failed]),
+        totals.map(({ period, served, rejected, refused, failed }: Record<string, unknown>) => [
+          period,
+          served,
+          rejected,
+          refused,
+          failed,
+        ]),
         [
           ['day', 5, 0, 0, 0],
           ['day', 100, 40, 20, 10],
