@@ -161,6 +161,15 @@ describe('a mirror that is interrupted before it has all that it begins with', (
     });
   });
 
+  it('a mirror that is interrupted after the last page of the feed keeps that page, although none follows it', async () => {
+    await addTitles(service.db, PAGE + 1);
+    const countTitles = (): Promise<never> => Promise.reject(new Error('interrupted'));
+    await assert.rejects(world.keep(new AbortController().signal, { once: true, countTitles }), /interrupted/);
+    assert.equal((await kept()).length, 2);
+    await world.succeed();
+    assert.equal(await world.requireEqual(), PAGE + 1);
+  });
+
   it('a page that the database cannot hold is requested again by the next run', async () => {
     await addTitles(service.db, PAGE);
     const fetchPage = createClient({ baseUrl: service.url, key: service.key });
