@@ -89,8 +89,9 @@ export async function createVersion(redis: RedisLink, fence: Fence, developerId:
   const key = versionKey(developerId);
   const token = newToken(fence);
   return redis.run(key, async (client, session) => {
-    const isSet = await client.set(key, token, 'PX', VERSION_LIFETIME_MS, 'NX');
-    return isSet === null ? undefined : { token, session };
+    const reply: unknown = await client.set(key, token, 'PX', VERSION_LIFETIME_MS, 'NX');
+    requireForm(reply === 'OK' || reply === null);
+    return reply === null ? undefined : { token, session };
   });
 }
 

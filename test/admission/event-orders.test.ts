@@ -93,7 +93,11 @@ describe('admission in whatever order things happen', () => {
           return value;
         },
         // Creates a version.
-        set: async (key: string, value: string) => (this.#versions.has(key) ? null : this.#versions.set(key, value)),
+        set: async (key: string, value: string) => {
+          if (this.#versions.has(key)) return null;
+          this.#versions.set(key, value);
+          return 'OK';
+        },
       };
       const redis = {
         run: (_key: string, command: (it: typeof client, session: number) => Promise<unknown>) => {

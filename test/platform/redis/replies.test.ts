@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { RedisLimiter } from '../../../src/admission/charge/redis.js';
+import { createVersion, renewVersions } from '../../../src/admission/versions.js';
 import { FailedAttempts } from '../../../src/limits/failed-attempts.js';
 import type { Plan } from '../../../src/limits/plans.js';
-import { RedisLink, RedisUnavailable, type RedisAddress } from '../../../src/platform/redis/link.js';
+import { Fence } from '../../../src/platform/postgres/fence.js';
+import { ifAvailable, RedisLink, RedisUnavailable, type RedisAddress } from '../../../src/platform/redis/link.js';
 import { eachCase } from '../../support/each-case.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/programs/free-port.js';
@@ -56,8 +58,9 @@ describe('a Redis that replies as no other does', () => {
     const REQUEST = { developerId: 1, plan: PLAN };
     const limiter = (link: RedisLink): RedisLimiter => new RedisLimiter(link);
     const failures = (link: RedisLink): FailedAttempts => new FailedAttempts(link);
-    /** What gets a wrong reply, what it is sent for, and the outcome, which is that without Redis. */
-    const OPERATIONS: Readonly<Record<string, readonly [command: RegExp, (link: RedisLink) => unknown, unknown]>> = {
+    type Operation = readonly [command: RegExp, use: (link: RedisLink) => unknown, outcome: unknown, right?: unknown];
+    /** What gets a wrong reply, what it is sent for, the outcome, which is that without Redis, and what is not wrong. */
+    const OPERATIONS: Readonly<Record<string, Operation>> = {
       'a trial': [/^eval[^]*:probe:/, ({ isUp }) => isUp, false],
       'a charge': [CHARGE, async (link) => (await limiter(link).charge(REQUEST)).version, undefined],
       'a charge under a version': [
@@ -65,28 +68,37 @@ describe('a Redis that replies as no other does', () => {
         (link) => limiter(link).chargeUnder({ token: 'now', session: 1 }, REQUEST),
         { kind: 'unconfirmed', version: undefined },
       ],
-      'what a counter has': [/^get /, async (link) => (await limiter(link).read(REQUEST)).countedIn, 'process'],
+      'what a counter has': [/^get /, async (link) => (await limiter(link).read(REQUEST)).countedIn, 'process', null],
       'the end of a counter': [/^pttl /, async (link) => (await limiter(link).read(REQUEST)).countedIn, 'process'],
       'a failed attempt': [
         /^eval[^]*:failures:/,
         (link) => failures(link).count('192.0.2.1'),
         { kind: 'within_limit' },
       ],
-      'a check of failed attempts': [/^get /, (link) => failures(link).check('192.0.2.1'), { kind: 'within_limit' }],
+      'a check of failed attempts': [
+        /^get /,
+        (link) => failures(link).check('192.0.2.1'),
+        { kind: 'within_limit' },
+        null,
+      ],
+      'a renewed version': [/^eval[^]*:version/, (link) => renewVersions(link, new Fence(), [1]), [1], 'text'],
+      'a new version': [/^set /, (link) => ifAvailable(createVersion(link, new Fence(), 1)), undefined, null],
     };
 
-    for (const [what, [command, use, outcome]] of Object.entries(OPERATIONS)) {
+    for (const [what, [command, use, outcome, right]] of Object.entries(OPERATIONS)) {
       it(`${what} goes on without Redis, which counts as lost`, async () => {
-        // A counter may be missing.
-        await eachCase(command.test('get ') ? WRONG.filter((reply) => reply !== null) : WRONG, async (reply) => {
-          const server = await start((...words) => {
-            if (command.test(words.join(' '))) return reply;
-            return words[0] === 'pttl' ? 60_000 : undefined;
-          });
-          const { link, changes } = await open(server);
-          assert.deepEqual(await use(link), outcome);
-          assert.match(String(changes[0]), /^lost: /);
-        });
+        await eachCase(
+          WRONG.filter((reply) => reply !== right),
+          async (reply) => {
+            const server = await start((...words) => {
+              if (command.test(words.join(' '))) return reply;
+              return words[0] === 'pttl' ? 60_000 : undefined;
+            });
+            const { link, changes } = await open(server);
+            assert.deepEqual(await use(link), outcome);
+            assert.match(String(changes[0]), /^lost: /);
+          },
+        );
       });
     }
   });
