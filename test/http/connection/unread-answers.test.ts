@@ -22,7 +22,7 @@ describe('answers that nobody reads', () => {
   const sockets: Socket[] = [];
 
   before(async () => {
-    service = await startService();
+    service = await startService({ serverLimits: { stalledTimeoutMs: 600_000 } });
     const { databaseUrl } = service;
     impatient = await startService({ databaseUrl, serverLimits: { stalledTimeoutMs: STALLED_TIMEOUT_MS } });
   });

@@ -22,6 +22,16 @@ describe('a bounded wait', () => {
     assert.deepEqual([served.runs, failing.runs], [1, 1]);
   });
 
+  it('a bounded wait leaves no timer behind, whether its reply is a result or an error', async () => {
+    const count = (): number => process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+    // Mocha starts a timer of its own for a test that waits.
+    await new Promise(setImmediate);
+    const before = count();
+    await withTimeout(Promise.resolve(), 600_000);
+    await assert.rejects(withTimeout(Promise.reject(new Error('refused')), 600_000));
+    assert.equal(count(), before);
+  });
+
   it('a bounded wait ends with its own error or that of the caller when no reply arrives', async () => {
     const never = new Promise<never>(() => undefined);
     await assert.rejects(withTimeout(never, 5), /^Error: no reply within 5 ms$/);
