@@ -37,9 +37,24 @@ export async function createDeveloper(
   return developer;
 }
 
-/** @returns every developer, oldest first */
-export async function listDevelopers(db: Knex): Promise<readonly Developer[]> {
-  return db('developers').select<Developer[]>(DEVELOPER_COLUMNS).orderBy('id');
+/** Which developers to list; by default all. */
+interface DevelopersQuery {
+  /** The last one of the part before. */
+  readonly after?: Developer | undefined;
+  /** A part of the project's name, in upper or lower case. */
+  readonly search?: string | undefined;
+  readonly limit?: number;
+}
+
+/** @returns developers, oldest first */
+export async function listDevelopers(
+  db: Knex,
+  { after, search, limit }: DevelopersQuery = {},
+): Promise<readonly Developer[]> {
+  const query = db('developers').select<Developer[]>(DEVELOPER_COLUMNS).orderBy('id');
+  if (after !== undefined) query.where('id', '>', after.id);
+  if (search !== undefined) query.whereRaw('strpos(lower(project_name), lower(?)) > 0', [search]);
+  return limit === undefined ? query : query.limit(limit);
 }
 
 /** @throws OperatorError when there is no such developer */

@@ -67,17 +67,36 @@ export async function insertKey(
   throw new Error('no free key prefix was found');
 }
 
-/** @returns every key, or one developer's, oldest first */
-export async function listKeys(db: Knex, developerId?: number): Promise<readonly KeyRecord[]> {
-  const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).orderBy('id');
-  return developerId === undefined ? query : query.where({ developer_id: developerId });
-}
-
-/** Which keys of a developer to list. */
-interface KeysQuery extends Slice {
+interface KeySearch {
   /** A part of the label or the prefix, in upper or lower case; undefined for all keys. */
   readonly search?: string | undefined;
 }
+
+/** Which keys to list; by default all. */
+interface AllKeysQuery extends KeySearch {
+  /** The last one of the part before. */
+  readonly after?: KeyRecord | undefined;
+  readonly limit?: number;
+}
+
+/** @returns keys of all developers, or of one, oldest first */
+export async function listKeys(
+  db: Knex,
+  developerId?: number,
+  { after, search, limit }: AllKeysQuery = {},
+): Promise<readonly KeyRecord[]> {
+  const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).orderBy('id');
+  if (developerId !== undefined) query.where({ developer_id: developerId });
+  if (after !== undefined) query.whereRaw('id > (select id from api_keys where prefix = ?)', [after.prefix]);
+  if (search !== undefined) query.whereRaw(MATCHES, { search });
+  return limit === undefined ? query : query.limit(limit);
+}
+
+/** The condition that a key has a text in its prefix or its label. */
+const MATCHES = '(strpos(lower(prefix), lower(:search)) > 0 or strpos(lower(label), lower(:search)) > 0)';
+
+/** Which keys of a developer to list. */
+type KeysQuery = KeySearch & Slice;
 
 /** @returns a slice of a developer's keys: active keys first, then the others, each newest first */
 export async function listKeysOf(
@@ -86,11 +105,7 @@ export async function listKeysOf(
   { search, limit, offset }: KeysQuery,
 ): Promise<readonly KeyRecord[]> {
   const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).where({ developer_id: developerId });
-  if (search !== undefined) {
-    query.whereRaw('(strpos(lower(prefix), lower(:search)) > 0 or strpos(lower(label), lower(:search)) > 0)', {
-      search,
-    });
-  }
+  if (search !== undefined) query.whereRaw(MATCHES, { search });
   return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit).offset(offset);
 }
 

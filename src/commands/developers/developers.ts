@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import {
   createDeveloper,
   listDevelopers,
@@ -7,6 +8,7 @@ import {
   suspendDeveloper,
   type Developer,
 } from '../../developers/developers.js';
+import { readChunks } from '../../platform/postgres/chunks.js';
 import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
@@ -40,9 +42,15 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
       report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
     });
 
-  addJsonCommand(developers, 'list', 'catalog developers list')
-    .description('List all developers.')
-    .action(({ json }: JsonFlag) => reportRows(context, json, 'developers', listDevelopers, COLUMNS));
+  addJsonCommand(developers, 'list', ['catalog developers list', 'catalog developers list --search film --limit 20'])
+    .description('List developers, oldest first.')
+    .option('--search <text>', 'only those with this text in the name of their project, in upper or lower case')
+    .option('--limit <number>', 'maximum number of developers; all without it', positiveInteger)
+    .action(({ search, limit = Infinity, json }: { search?: string; limit?: number } & JsonFlag) => {
+      const read = (db: Knex) =>
+        readChunks<Developer>(limit, (after, most) => listDevelopers(db, { after, search, limit: most }));
+      return reportRows(context, json, read, { name: 'developers', columns: COLUMNS });
+    });
 
   addJsonCommand(developers, 'rename', 'catalog developers rename 1 "Film club Berlin"')
     .description("Change the name of a developer's project.")

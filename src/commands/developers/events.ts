@@ -40,10 +40,10 @@ export const registerEvents: RegisterCommand = (program, context) => {
     .option('--developer <id>', 'events of one developer only', positiveInteger)
     .option('--limit <number>', 'maximum number of events', positiveInteger, DEFAULT_LIMIT)
     .action(({ developer, limit, json }: { developer?: number; limit: number } & JsonFlag) => {
-      const read = async (db: Knex) => {
+      const read = async function* (db: Knex) {
         if (developer !== undefined) await findDeveloper(db, developer);
-        return listEvents(db, { developerId: developer, limit });
+        yield listEvents(db, { developerId: developer, limit });
       };
-      return reportRows(context, json, 'events', read, COLUMNS);
+      return reportRows(context, json, read, { name: 'events', columns: COLUMNS });
     });
 };

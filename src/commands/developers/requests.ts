@@ -32,10 +32,10 @@ export const registerRequests: RegisterCommand = (program, context) => {
     .option('--request-id <id>', 'only the request with this id, which every error contains')
     .option('--limit <number>', 'maximum number of requests', positiveInteger, KEPT_FAILURES)
     .action(({ developer, requestId, limit, json }: RequestsOptions) => {
-      const read = async (db: Knex) => {
+      const read = async function* (db: Knex) {
         await findDeveloper(db, developer);
-        return listFailures(db, { developerId: developer, requestId, limit, offset: 0 });
+        yield listFailures(db, { developerId: developer, requestId, limit, offset: 0 });
       };
-      return reportRows(context, json, 'requests', read, COLUMNS);
+      return reportRows(context, json, read, { name: 'requests', columns: COLUMNS });
     });
 };

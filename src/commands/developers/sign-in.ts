@@ -88,7 +88,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description('List the identities that can sign in as a developer.')
     .argument('<id>', 'id of the developer', positiveInteger)
     .action((id: number, { json }: JsonFlag) =>
-      reportRows(context, json, 'identities', (db) => listIdentities(db, id), IDENTITY_COLUMNS),
+      reportRows(context, json, (db) => [listIdentities(db, id)], { name: 'identities', columns: IDENTITY_COLUMNS }),
     );
 
   addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
@@ -104,8 +104,8 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .description('List the passkeys that can sign in as a developer.')
     .argument('<id>', 'id of the developer', positiveInteger)
     .action((id: number, { json }: JsonFlag) => {
-      const read = (db: Knex) => findDeveloper(db, id).then(() => listPasskeys(db, id));
-      return reportRows(context, json, 'passkeys', read, PASSKEY_COLUMNS);
+      const read = (db: Knex) => [findDeveloper(db, id).then(() => listPasskeys(db, id))];
+      return reportRows(context, json, read, { name: 'passkeys', columns: PASSKEY_COLUMNS });
     });
 
   addJsonCommand(developers, 'remove-passkey', 'catalog developers remove-passkey 1 7')

@@ -11,8 +11,8 @@ import type { UsageCounts } from '../../usage/outcome.js';
 import { KEPT_DAYS } from '../../usage/usage-log.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
-import { table, type Columns } from '../output/table.js';
+import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
+import type { Columns } from '../output/table.js';
 
 /** The default of `--days`, as on the pages of developers. */
 const DEFAULT_DAYS = 30;
@@ -21,6 +21,7 @@ interface UsageOptions extends JsonFlag {
   readonly developer?: number;
   readonly byKey?: boolean;
   readonly days: number;
+  readonly limit?: number;
 }
 
 const NOTES = `Rejected requests are errors of the client (4xx), refused ones exceeded a limit of their plan (429), and failed
@@ -48,7 +49,7 @@ const KEY_COLUMNS: Columns<OwnedKeyTotal> = {
   ...DEVELOPER_COLUMNS,
 };
 
-export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerUsage: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'usage', EXAMPLES, NOTES)
     .description('Show the requests of all developers, the most active first.')
     .option('--by-key', 'show each key with requests instead of each developer')
@@ -59,22 +60,23 @@ export const registerUsage: RegisterCommand = (program, { stdout, withDatabase }
       keptDays,
       DEFAULT_DAYS,
     )
-    .action(async ({ developer, byKey, days, json }: UsageOptions) => {
-      const print = async <Total extends UsageCounts>(
+    .option('--limit <number>', 'maximum number of developers or keys; all without it', positiveInteger)
+    .action(({ developer, byKey, days, limit, json }: UsageOptions) => {
+      const print = <Total extends UsageCounts>(
         name: string,
         readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<readonly Total[]>,
         columns: Columns<Total>,
       ): Promise<void> => {
-        const read = async (db: Knex) => {
+        const read = async function* (db: Knex) {
           if (developer !== undefined) await findDeveloper(db, developer);
-          return readTotals(db, { days, developerId: developer });
+          yield readTotals(db, { days, developerId: developer, ...(limit !== undefined && { limit }) });
         };
-        const totals = await withDatabase(read, { mayBeReadOnly: true });
-        const rows = totals.map((counts) => ({ ...counts, requests: requestsOf(counts) }));
-        report(stdout, json, { days, [name]: rows }, table(totals, columns, stdout));
+        const toDocument = (counts: Total) => ({ ...counts, requests: requestsOf(counts) });
+        return reportRows(context, json, read, { name, columns, toDocument, members: { days }, mayBeReadOnly: true });
       };
-      if (byKey) await print('keys', readUsageByOwnedKey, KEY_COLUMNS);
-      else await print('developers', readUsageByDeveloper, DEVELOPER_COLUMNS);
+      return byKey
+        ? print('keys', readUsageByOwnedKey, KEY_COLUMNS)
+        : print('developers', readUsageByDeveloper, DEVELOPER_COLUMNS);
     });
 };
 

@@ -3,9 +3,11 @@ import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import { setKeyExpiry, setKeyLabel, setKeyPlan } from '../../keys/edit-key.js';
 import type { Expiry } from '../../keys/expiry.js';
+import type { KeyRecord } from '../../keys/key-record.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
+import { readChunks } from '../../platform/postgres/chunks.js';
 import {
   expiryOrNever,
   label as toLabel,
@@ -27,6 +29,12 @@ interface CreateOptions extends JsonFlag {
   label?: string;
   expires?: Expiry | 'never';
   demo?: boolean;
+}
+
+interface ListOptions extends JsonFlag {
+  developer?: number;
+  search?: string;
+  limit?: number;
 }
 
 /** `catalog keys create|list|roll|revoke|set-plan|set-label|set-expiry` */
@@ -70,15 +78,17 @@ export const registerKeys: RegisterCommand = (program, context) => {
       report(stdout, json, newKeyDocument(created), lines);
     });
 
-  addJsonCommand(keys, 'list', 'catalog keys list --developer 1')
-    .description('List keys, each identified by its prefix.')
+  addJsonCommand(keys, 'list', ['catalog keys list --developer 1', 'catalog keys list --search staging --limit 20'])
+    .description('List keys, each identified by its prefix, oldest first.')
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
-    .action(({ developer, json }: { developer?: number } & JsonFlag) => {
-      const read = async (db: Knex) => {
+    .option('--search <text>', 'only those with this text in their label or prefix, in upper or lower case')
+    .option('--limit <number>', 'maximum number of keys; all without it', positiveInteger)
+    .action(({ developer, search, limit = Infinity, json }: ListOptions) => {
+      const read = async function* (db: Knex) {
         if (developer !== undefined) await findDeveloper(db, developer);
-        return listKeys(db, developer);
+        yield* readChunks<KeyRecord>(limit, (after, most) => listKeys(db, developer, { after, search, limit: most }));
       };
-      return reportRows(context, json, 'keys', read, KEY_COLUMNS, keyDocument);
+      return reportRows(context, json, read, { name: 'keys', columns: KEY_COLUMNS, toDocument: keyDocument });
     });
 
   const rollNotes =

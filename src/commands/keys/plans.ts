@@ -25,7 +25,9 @@ export const registerPlans: RegisterCommand = (program, context) => {
 
   addJsonCommand(commands, 'list', 'catalog plans list')
     .description('List all plans.')
-    .action(({ json }: JsonFlag) => reportRows(context, json, 'plans', listPlans, COLUMNS));
+    .action(({ json }: JsonFlag) =>
+      reportRows(context, json, (db) => [listPlans(db)], { name: 'plans', columns: COLUMNS }),
+    );
 
   addJsonCommand(commands, 'set', 'catalog plans set pro --per-minute 900')
     .description('Add or change a plan. Changes apply at once to its keys; omitted options keep their values.')

@@ -1,4 +1,4 @@
-import Table from 'cli-table3';
+import stringWidth from 'string-width';
 import { printable } from '../../platform/text/plain-text.js';
 import { formatRelative } from '../../platform/time/relative-time.js';
 
@@ -31,27 +31,34 @@ const GAP = 2;
  * Makes a table without frames, which is easy to copy and to grep. On a terminal, times are ages and a row is one line:
  * labels and other long texts are cut. Elsewhere, nothing is cut and times are exact.
  */
-export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output: Output = {}): string {
+export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output?: Output): string {
+  return startTable(columns, output)(rows).trimEnd();
+}
+
+/**
+ * Starts a table that is written in parts, see {@link table}. A column is as wide as the widest of its cells until then.
+ *
+ * @returns the lines of the next rows, the first time after the heading
+ */
+export function startTable<Row>(columns: Columns<Row>, output: Output = {}): (rows: readonly Row[]) => string {
   const head = Object.keys(columns);
   const read = Object.values(columns);
-  const texts = rows.map((row) => read.map((column) => textOf(column(row), output.isTTY ?? false)));
-  const widths = head.map((name, index) => Math.max(name.length, ...texts.map((row) => row[index]?.length ?? 0)));
-  if (output.isTTY && output.columns !== undefined) narrow(head, widths, output.columns - GAP * (widths.length - 1));
-  const cells = new Table({
-    head,
-    style: { 'padding-left': 0, 'padding-right': GAP, head: [], border: [] },
-    chars: Object.fromEntries(
-      ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right']
-        .concat(['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
-        .map((part) => [part, '']),
-    ),
-  });
-  for (const row of texts) cells.push(row.map((text, index) => printable(text, widths[index])));
-  return cells
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n');
+  const isTerminal = output.isTTY ?? false;
+  const widths = head.map(widthOf);
+  let heading = [head];
+  return (rows) => {
+    const texts = rows.map((row) => read.map((column) => textOf(column(row), isTerminal)));
+    for (const row of texts) {
+      row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))));
+    }
+    const fitting = [...widths];
+    if (isTerminal && output.columns !== undefined) narrow(head, fitting, output.columns - GAP * (head.length - 1));
+    const lines = [...heading, ...texts].map((row) =>
+      row.map((text, index) => fit(text, fitting[index] ?? 0)).join(' '.repeat(GAP)),
+    );
+    heading = [];
+    return lines.map((line) => `${line.trimEnd()}\n`).join('');
+  };
 }
 
 /** @returns a time as an age on a terminal and exactly elsewhere */
@@ -83,4 +90,16 @@ function textOf(value: Cell, isTerminal: boolean): string {
   }
   // SQL and earlier versions have stored names unchecked.
   return printable(String(value));
+}
+
+/** Fills or cuts a text to a width in columns of a terminal. */
+function fit(text: string, width: number): string {
+  let shown = text;
+  for (let length = width; widthOf(shown) > width; length -= 1) shown = printable(text, length);
+  return shown + ' '.repeat(width - widthOf(shown));
+}
+
+/** @returns the width of a text in columns of a terminal; most texts need no look at each character */
+function widthOf(text: string): number {
+  return /^[ -~]*$/.test(text) ? text.length : stringWidth(text);
 }
