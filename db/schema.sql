@@ -373,9 +373,13 @@ CREATE INDEX api_key_usage_hour ON public.api_key_usage USING btree (hour);
 
 CREATE INDEX api_keys_developer_id ON public.api_keys USING btree (developer_id);
 
-CREATE INDEX api_keys_expiring ON public.api_keys USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX api_keys_expiries ON public.api_keys USING btree (expires_at DESC NULLS LAST, id DESC NULLS LAST) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX api_keys_expiries_of_developer ON public.api_keys USING btree (developer_id, expires_at, id) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX developer_usage_start ON public.developer_usage USING btree (period, start);
+
+CREATE INDEX events_at ON public.events USING btree (at DESC NULLS LAST, id DESC NULLS LAST);
 
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
 

@@ -55,6 +55,8 @@ export interface EventDetails {
 
 /** What happened to a developer, or to a key of the developer. It never holds a secret. */
 export interface DeveloperEvent {
+  /** Its place among events of the same time. */
+  readonly id: number;
   readonly at: string;
   readonly developerId: number;
   readonly kind: EventKind;
@@ -87,6 +89,9 @@ export async function recordEvent(
   await db('events').insert({ developer_id: developerId, kind, actor, details: JSON.stringify(details) });
 }
 
+/** Added to the ids of keys that expired: they come before recorded events of the same time, and are exact numbers. */
+const EXPIRIES = 2 ** 52;
+
 /** Which events to list. */
 export interface EventsQuery {
   /** Undefined for all developers. */
@@ -95,7 +100,9 @@ export interface EventsQuery {
   readonly keyPrefix?: string | undefined;
   /** Maximum number of events. */
   readonly limit: number;
-  /** How many of the newest events to skip. */
+  /** The last one of the part before; undefined for the newest events. */
+  readonly after?: Pick<DeveloperEvent, 'at' | 'id'> | undefined;
+  /** How many of them to skip. */
   readonly offset?: number;
 }
 
@@ -105,13 +112,13 @@ export interface EventsQuery {
  */
 export async function listEvents(
   db: Knex,
-  { developerId, keyPrefix, limit, offset = 0 }: EventsQuery,
+  { developerId, keyPrefix, limit, after, offset = 0 }: EventsQuery,
 ): Promise<readonly DeveloperEvent[]> {
   const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
   const recorded = db('events').select('id', ...columns);
   const expired = db('api_keys')
     .select(
-      db.raw('null::bigint as id'),
+      db.raw(`id + ${EXPIRIES} as id`),
       'expires_at as at',
       'developer_id as developerId',
       db.raw("'expired' as kind"),
@@ -129,15 +136,22 @@ export async function listEvents(
     recorded.where({ key_prefix: keyPrefix });
     expired.where({ prefix: keyPrefix });
   }
-  // In this order, an index gives the events of a developer or a key.
-  recorded.orderByRaw('at desc, id desc').limit(offset + limit);
+  if (after !== undefined) {
+    recorded.whereRaw('(at, id) < (:at, :id)', { ...after });
+    expired.whereRaw('(expires_at, id) < (:at, cast(:id as bigint))', { at: after.at, id: after.id - EXPIRIES });
+  }
+  // In this order, an index gives the events of all developers, of one or of a key. "nulls last" keeps the index of all
+  // from being read for a developer who seems to have most events: they may be the oldest.
+  const order = developerId === undefined ? 'desc nulls last' : 'desc';
+  recorded.orderByRaw(`at ${order}, id ${order}`).limit(offset + limit);
+  expired.orderByRaw(`expires_at ${order}, api_keys.id ${order}`).limit(offset + limit);
   return db
     .select<DeveloperEvent[]>(
-      ...['at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details'],
+      ...['id', 'at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details'],
       db.raw('(select label from api_keys where prefix = events."keyPrefix") as "keyLabel"'),
     )
     .from(db.unionAll([recorded, expired], true).as('events'))
-    .orderByRaw('at desc, id desc nulls first')
+    .orderByRaw('at desc, id desc')
     .limit(limit)
     .offset(offset);
 }

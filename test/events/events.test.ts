@@ -139,6 +139,32 @@ describe('the events of a developer', () => {
     assert.deepEqual(await listEvents(world.db, { developerId, limit: 1, offset: 1 }), newest.slice(1, 2));
   });
 
+  it('each event is in one part of the list, of however many at the same time', async () => {
+    const { db } = world;
+    const prefixes = [];
+    for (let key = 0; key < 3; key += 1) prefixes.push((await world.newKey({ developerId })).prefix);
+    const at = '2026-01-02T03:04:05.678901Z';
+    await db('api_keys').where({ developer_id: developerId }).update({ expires_at: at });
+    await db('events').where({ developer_id: developerId }).andWhere('kind', '<>', 'registered').update({ at });
+    for (const owner of [developerId, undefined]) {
+      const whole = await listEvents(db, { developerId: owner, limit: 100 });
+      const here = whole.filter((event) => event.developerId === developerId);
+      assert.deepEqual(
+        here
+          .map(({ kind }) => kind)
+          .sort()
+          .join(),
+        `${'created,'.repeat(3)}${'expired,'.repeat(3)}${'expiry_changed,'.repeat(3)}registered`,
+      );
+      const read: DeveloperEvent[] = [];
+      for (let part = [...whole].slice(0, 1); part.length > 0;) {
+        read.push(...part);
+        part = [...(await listEvents(db, { developerId: owner, after: read.at(-1), limit: 1 }))];
+      }
+      assert.deepEqual(read, whole);
+    }
+  });
+
   it('the events of one key are listed alone, its expiry among them', async () => {
     const [key, other] = [await world.newKey({ developerId }), await world.newKey({ developerId })];
     await world

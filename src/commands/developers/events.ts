@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import { listEvents, type DeveloperEvent, type EventDetails } from '../../events/events.js';
+import { readChunks } from '../../platform/postgres/chunks.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
@@ -42,8 +43,11 @@ export const registerEvents: RegisterCommand = (program, context) => {
     .action(({ developer, limit, json }: { developer?: number; limit: number } & JsonFlag) => {
       const read = async function* (db: Knex) {
         if (developer !== undefined) await findDeveloper(db, developer);
-        yield listEvents(db, { developerId: developer, limit });
+        yield* readChunks<DeveloperEvent>(limit, (after, most) =>
+          listEvents(db, { developerId: developer, after, limit: most }),
+        );
       };
-      return reportRows(context, json, read, { name: 'events', columns: COLUMNS });
+      const toDocument = ({ id: _place, ...event }: DeveloperEvent) => event;
+      return reportRows(context, json, read, { name: 'events', columns: COLUMNS, toDocument });
     });
 };
