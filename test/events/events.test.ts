@@ -157,7 +157,7 @@ describe('the events of a developer', () => {
         `${'created,'.repeat(3)}${'expired,'.repeat(3)}${'expiry_changed,'.repeat(3)}registered`,
       );
       const read: DeveloperEvent[] = [];
-      for (let part = [...whole].slice(0, 1); part.length > 0;) {
+      for (let part = [...whole].slice(0, 1); part.length > 0 && read.length < 100;) {
         read.push(...part);
         part = [...(await listEvents(db, { developerId: owner, after: read.at(-1), limit: 1 }))];
       }
