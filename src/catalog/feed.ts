@@ -1,7 +1,9 @@
 import type { Knex } from 'knex';
+import { Semaphore } from '../platform/async/semaphore.js';
 import { coalesced } from '../platform/postgres/batch.js';
 import { parseTimestamp } from '../platform/postgres/column-types.js';
-import { Statement } from '../platform/postgres/database.js';
+import { poolOf, Statement } from '../platform/postgres/database.js';
+import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
 
 /** An entry of the feed: the current state of a title, at the position of its last change. */
@@ -106,7 +108,9 @@ export function readFeed(db: Knex, position: Micros, feedStart?: Micros): Promis
 const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micros | undefined }, FeedPage>(
   async (db, { position, feedStart }) => {
     const after = toRfc3339(position);
-    const row = await READ_PAGE.first(db, after, feedStart === undefined ? null : toRfc3339(feedStart));
+    const row = await inTurn(db, () =>
+      READ_PAGE.first(db, after, feedStart === undefined ? null : toRfc3339(feedStart)),
+    );
     // Every list is null if the page has no entries.
     const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
     let first = 0;
@@ -148,7 +152,7 @@ function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): Feed
 }
 
 /** Reads the feed start and the newest stamp. Requests that arrive together share the read. */
-export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUNDS.first(db))));
+export const readBounds = coalesced(async (db) => toBounds(known(await inTurn(db, () => READ_BOUNDS.first(db)))));
 
 /**
  * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is active. If
@@ -158,9 +162,32 @@ export const readBounds = coalesced(async (db) => toBounds(known(await READ_BOUN
  * what was committed when it began.
  */
 export async function readFeedClock(db: Knex): Promise<FeedClock> {
-  const row = known(await READ_CLOCK.first(db));
+  const row = known(await inTurn(db, () => READ_CLOCK.first(db)));
   const safeTime = row.safe_time === null ? undefined : fromRfc3339(row.safe_time);
   return { ...toBounds(row), clock: fromRfc3339(row.clock), safeTime };
+}
+
+const TURNS = new WeakMap<Knex, Semaphore>();
+
+/**
+ * Reads on at most half of the connections: mirrors that catch up, or that wait for a slow database, leave the others to
+ * the requests of everybody else.
+ *
+ * @throws DatabaseTimeout if it was not its turn in time; the database's error
+ */
+async function inTurn<T>(db: Knex, read: () => Promise<T>): Promise<T> {
+  const { acquireTimeoutMs, state } = poolOf(db);
+  const turns = TURNS.get(db) ?? new Semaphore(Math.ceil(state.max / 2));
+  TURNS.set(db, turns);
+  const queuedAt = performance.now();
+  await turns.acquire();
+  try {
+    // Later, its request has been answered.
+    if (performance.now() - queuedAt <= acquireTimeoutMs) return await read();
+    throw new DatabaseTimeout('no connection was free in time to read the feed');
+  } finally {
+    turns.release();
+  }
 }
 
 function known<Row>(row: Row | undefined): Row {

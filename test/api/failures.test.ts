@@ -115,6 +115,29 @@ describe('requests that fail in the database', () => {
     }
   });
 
+  it('mirrors that wait for the database hold half of the connections, and others are served', async () => {
+    const patient = await world.startService();
+    const lock = await world.db.transaction();
+    const waiting = async (): Promise<number> => {
+      const { rows } = await world.db.raw<{ rows: [{ waiting: number }] }>(
+        "select count(*)::integer as waiting from pg_locks where relation = 'titles'::regclass and not granted",
+      );
+      return rows[0].waiting;
+    };
+    let polls: Promise<Reply>[] = [];
+    try {
+      await lock.raw('lock table titles in access exclusive mode');
+      const since = Math.floor(Date.now() / 1_000) - 86_400;
+      polls = Array.from({ length: 20 }, (_, index) => patient.get(`/api/v1/changes?since=${since - index}`));
+      await eventually('the polls wait for the lock', async () => (await waiting()) >= 4);
+      assert.equal((await patient.get('/api/v1/me')).status, 200);
+      assert.equal(await waiting(), 4);
+    } finally {
+      await lock.rollback();
+    }
+    assert.deepEqual(new Set((await Promise.all(polls)).map(({ status }) => status)), new Set([200]));
+  });
+
   it('a query that the database refuses is answered with 500, and its cause is logged without the key', async () => {
     const { key } = service;
     const logged = service.logged.length;

@@ -68,6 +68,11 @@ export class Pool {
     return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount, max: this.options.poolSize };
   }
 
+  /** How long a query may wait for a connection, in milliseconds. */
+  get acquireTimeoutMs(): number {
+    return this.options.acquireTimeoutMs;
+  }
+
   /**
    * Takes a connection from the pool.
    *
