@@ -1,6 +1,6 @@
 -- The events of all developers in the order of their list, and the expiries of keys, which belong into it: of all
--- developers, and of one. Most keys do not expire. Where nulls would come is part of that order (src/events/events.ts). No condition
--- names revoked_at, so that a revocation writes no index.
+-- developers, and of one. Most keys do not expire. Where nulls would come is part of that order (src/events/events.ts).
+-- No condition names revoked_at, so that a revocation writes no index.
 
 drop index public.api_keys_expiring;
 create index events_at on public.events (at desc nulls last, id desc nulls last);

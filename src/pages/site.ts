@@ -5,6 +5,7 @@ import type { Middleware } from '../http/request/context.js';
 import { deadline } from '../http/request/deadline.js';
 import type { PageContext, PageRouter } from './parts/context.js';
 import type { PublicParts } from './public/context.js';
+import { readCookie } from './parts/web/cookies.js';
 import { createPageRouter, servePages } from './parts/page-server.js';
 import { addGuides } from './public/guides/guides.js';
 import { addLandingPage } from './public/landing/landing.js';
@@ -20,7 +21,8 @@ import { addSettings } from './settings/settings.js';
 import { addOidc } from './settings/sign-in/oidc.js';
 import { addSignIn } from './settings/sign-in/sign-in.js';
 
-export const PAGE_LIMITS = { running: 3, waiting: 100, perAddress: 25, perWindow: 300 } as const;
+/** The limits of pages for visitors; pages for those who are signed in have the same once more. */
+export const PAGE_LIMITS = { running: 2, waiting: 100, perAddress: 25, perWindow: 300 } as const;
 
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
 export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_LIMITS): PageRouter {
@@ -29,7 +31,12 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   // What is made once may outlast the deadline on a busy machine: grammars of samples, the index, and the reference.
   router.get(['/', '/docs', '/settings'], waitFor(prepareSamples));
   router.get(SEARCH_PATH, waitFor(search));
-  const bound = boundConcurrency(limits, parts.trustedProxies) as PageMiddleware;
+  const visitors = boundConcurrency(limits, parts.trustedProxies);
+  const signedIn = boundConcurrency(limits, parts.trustedProxies);
+  // Apart, so that no flood of visitors stands before those who manage their keys. A cookie may be invented, and there,
+  // too, addresses take turns.
+  const bound = ((ctx, next) =>
+    (readCookie(ctx, 'session') === undefined ? visitors : signedIn)(ctx, next)) as PageMiddleware;
   router.get('/docs', bound);
   addReference(router, parts);
   // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.

@@ -46,6 +46,18 @@ describe('the pages during an outage', () => {
   });
 });
 
+describe('the bounds on pages', () => {
+  it('those who are signed in are bounded apart from visitors', async () => {
+    const { url, server } = await serveWithoutDatabase({ running: 1, waiting: 0, perAddress: 1, perWindow: 1 });
+    const get = async (headers: Record<string, string>): Promise<number> =>
+      (await send(url, '/status', { headers })).status;
+    const session = { cookie: `catalog-session=${'f'.repeat(64)}` };
+    assert.deepEqual([await get({}), await get({})], [200, 429]);
+    assert.deepEqual([await get(session), await get(session)], [200, 429]);
+    server.close();
+  });
+});
+
 describe('a bound on concurrency', () => {
   let finish: (() => void)[];
 
@@ -99,6 +111,29 @@ describe('a bound on concurrency', () => {
     await immediate();
     finish.shift()?.();
     await again;
+  });
+
+  it('gives addresses turns, so that the many requests of one do not stand before those of others', async () => {
+    const bounded = boundConcurrency({ running: 1, waiting: 40, perAddress: 25 }, 0);
+    const slow = Array.from({ length: 25 }, () => pass(bounded));
+    await immediate();
+    let served = 0;
+    const others = Array.from({ length: 15 }, async (_, index) => {
+      await pass(bounded, `192.0.2.${index + 2}`);
+      served += 1;
+    });
+    // One slow request runs, and another one has its turn among those of the others.
+    for (let ended = 0; ended < 17; ended += 1) {
+      await immediate();
+      finish.shift()?.();
+    }
+    await immediate();
+    assert.equal(served, 15);
+    for (let ended = 0; ended < 25; ended += 1) {
+      await immediate();
+      finish.shift()?.();
+    }
+    await Promise.all([...slow, ...others]);
   });
 
   it('refuses an address above its limit, and serves another one', async () => {

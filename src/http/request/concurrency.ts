@@ -9,7 +9,7 @@ import type { Middleware } from './context.js';
 export interface ConcurrencyLimits {
   /** Requests served at the same time. Each may hold a database connection, and the API must keep most of them. */
   readonly running: number;
-  /** Requests that wait for their turn. The deadline of a request bounds the wait. */
+  /** Requests that wait for their turn: addresses take turns. The deadline of a request bounds the wait. */
   readonly waiting: number;
   /** Requests of one address that are served or wait at the same time, so that it leaves room for others. */
   readonly perAddress: number;
@@ -46,7 +46,7 @@ export function boundConcurrency(limits: ConcurrencyLimits, trustedProxies: numb
     }
     present += 1;
     presentFrom.set(address, own + 1);
-    await turns.acquire();
+    await turns.acquire(address);
     try {
       // The deadline may have answered the request while it waited.
       if (ctx.state.timedOut !== true) await next();

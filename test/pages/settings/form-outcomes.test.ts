@@ -140,7 +140,7 @@ describe('a form that fails, and pages that wait', () => {
       while (!isOver) statuses.push((await visitor.get('/settings', { 'x-forwarded-for': address })).status);
     });
     try {
-      await eventually('pages wait for the lock', async () => (await waiting()) >= 3);
+      await eventually('pages wait for the lock', async () => (await waiting()) >= PAGE_LIMITS.running);
       for (let call = 0; call < CALLS; call += 1) {
         for (const path of ['/api/v1/me', '/api/v1/stats'])
           assert.equal((await world.service.get(path)).status, 200, path);

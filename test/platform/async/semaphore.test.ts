@@ -19,4 +19,18 @@ describe('a semaphore', () => {
     semaphore.release();
     await Promise.all([semaphore.acquire(), semaphore.acquire()]);
   });
+
+  it('owners take turns, however many tasks each has waiting', async () => {
+    const semaphore = new Semaphore(1);
+    await semaphore.acquire('a');
+    const started: string[] = [];
+    const tasks = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1'].map(async (task) => {
+      await semaphore.acquire(task.charAt(0));
+      started.push(task);
+      semaphore.release();
+    });
+    semaphore.release();
+    await Promise.all(tasks);
+    assert.deepEqual(started, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
+  });
 });
