@@ -8,7 +8,7 @@ import {
   suspendDeveloper,
   type Developer,
 } from '../../developers/developers.js';
-import { readChunks } from '../../platform/postgres/chunks.js';
+import { readChunks } from '../../platform/async/chunks.js';
 import { planId, positiveInteger, projectName } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import { listEvents, type DeveloperEvent, type EventDetails } from '../../events/events.js';
-import { readChunks } from '../../platform/postgres/chunks.js';
+import { readChunks } from '../../platform/async/chunks.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';

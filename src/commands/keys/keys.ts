@@ -7,7 +7,7 @@ import type { KeyRecord } from '../../keys/key-record.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
 import { revokeKey } from '../../keys/revoke.js';
 import { rollKey } from '../../keys/roll-key.js';
-import { readChunks } from '../../platform/postgres/chunks.js';
+import { readChunks } from '../../platform/async/chunks.js';
 import {
   expiryOrNever,
   label as toLabel,

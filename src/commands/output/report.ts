@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { Writable } from 'node:stream';
 import { writeText } from '../../client/lines.js';
 import { OperatorError } from '../../errors.js';
-import { CHUNK } from '../../platform/postgres/chunks.js';
+import { CHUNK } from '../../platform/async/chunks.js';
 import type { CommandContext } from '../context.js';
 import { addExamples, addNotes } from './help.js';
 import { startTable, type Columns } from './table.js';
@@ -68,8 +68,8 @@ export async function reportRows<Row>(
 ): Promise<void> {
   await withDatabase(
     async (db) => {
-      const rows = inChunks(read(db));
-      for await (const text of json ? asDocument(rows, format) : asTable(rows, format.columns, stdout)) {
+      const textOf = json ? startDocument(format) : startTable(format.columns, stdout);
+      for await (const text of textsOf(read(db), textOf)) {
         const failure = await writeText(stdout, text, signal).catch((error: unknown) => ({ error }));
         if (failure === undefined) continue;
         if (failure.error === signal.reason) throw new OperatorError('Interrupted. The list is not complete.');
@@ -81,38 +81,27 @@ export async function reportRows<Row>(
   );
 }
 
-/** @returns the rows in chunks, of which there is at least one */
-async function* inChunks<Row>(parts: RowParts<Row>): AsyncGenerator<readonly Row[]> {
+/** Makes the texts of a list, the last one without rows. No text has so many that it holds up a signal. */
+async function* textsOf<Row>(parts: RowParts<Row>, textOf: (rows?: readonly Row[]) => string): AsyncGenerator<string> {
   for await (const rows of parts) {
-    for (let from = 0; from === 0 || from < rows.length; from += CHUNK) yield rows.slice(from, from + CHUNK);
+    for (let from = 0; from < rows.length; from += CHUNK) yield textOf(rows.slice(from, from + CHUNK));
   }
+  yield textOf();
 }
 
-async function* asTable<Row>(
-  chunks: AsyncIterable<readonly Row[]>,
-  columns: Columns<Row>,
-  output: CommandContext['stdout'],
-): AsyncGenerator<string> {
-  const linesOf = startTable(columns, output);
-  for await (const rows of chunks) yield linesOf(rows);
-}
-
-async function* asDocument<Row>(
-  chunks: AsyncIterable<readonly Row[]>,
-  { name, members, toDocument = (row) => row }: RowsFormat<Row>,
-): AsyncGenerator<string> {
-  const [start = '', end = ''] = toJson({ ...members, [name]: [] }).split(/\[(?=\]\n\}$)/);
-  yield `${start}[`;
-  let separator = '\n    ';
-  for await (const rows of chunks) {
+/** Starts a document that is written in parts. @returns the text of the next rows, or that of the end */
+function startDocument<Row>({ name, members, toDocument = (row) => row }: RowsFormat<Row>) {
+  const [start = '', end = ''] = toJson({ ...members, [name]: [] }).split(/(?=\]\n\}$)/);
+  let before = start;
+  return (rows?: readonly Row[]): string => {
+    if (rows === undefined) return before === start ? `${start}${end}\n` : `\n  ${end}\n`;
     let text = '';
     for (const row of rows) {
-      text += separator + toJson(toDocument(row)).replaceAll('\n', '\n    ');
-      separator = ',\n    ';
+      text += `${before}\n    ${toJson(toDocument(row)).replaceAll('\n', '\n    ')}`;
+      before = ',';
     }
-    yield text;
-  }
-  yield `${separator.startsWith(',') ? '\n  ' : ''}${end}\n`;
+    return text;
+  };
 }
 
 function toJson(document: unknown): string {

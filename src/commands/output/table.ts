@@ -40,13 +40,13 @@ export function table<Row>(rows: readonly Row[], columns: Columns<Row>, output?:
  *
  * @returns the lines of the next rows, the first time after the heading
  */
-export function startTable<Row>(columns: Columns<Row>, output: Output = {}): (rows: readonly Row[]) => string {
+export function startTable<Row>(columns: Columns<Row>, output: Output = {}): (rows?: readonly Row[]) => string {
   const head = Object.keys(columns);
   const read = Object.values(columns);
   const isTerminal = output.isTTY ?? false;
   const widths = head.map(widthOf);
   let heading = [head];
-  return (rows) => {
+  return (rows = []) => {
     const texts = rows.map((row) => read.map((column) => textOf(column(row), isTerminal)));
     for (const row of texts) {
       row.forEach((text, index) => (widths[index] = Math.max(widths[index] ?? 0, widthOf(text))));

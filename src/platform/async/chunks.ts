@@ -7,7 +7,7 @@ export const CHUNK = 1_000;
  *
  * @param limit - the most rows that are read
  * @param read - reads up to a number of the rows that follow a row, or the first ones
- * @throws the database's error
+ * @throws the error of the read
  */
 export async function* readChunks<Row>(
   limit: number,
