@@ -21,7 +21,7 @@ import { addSettings } from './settings/settings.js';
 import { addOidc } from './settings/sign-in/oidc.js';
 import { addSignIn } from './settings/sign-in/sign-in.js';
 
-/** The limits of pages for visitors; pages for those who are signed in have the same once more. */
+/** The limits of pages for visitors. Signed-in developers have the same once more. */
 export const PAGE_LIMITS = { running: 2, waiting: 100, perAddress: 25, perWindow: 300 } as const;
 
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */
@@ -33,7 +33,7 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   router.get(SEARCH_PATH, waitFor(search));
   const visitors = boundConcurrency(limits, parts.trustedProxies);
   const signedIn = boundConcurrency(limits, parts.trustedProxies);
-  // Apart, so that no flood of visitors stands before those who manage their keys. A cookie may be invented, and there,
+  // Apart, so that no flood of visitors stands before developers who manage their keys. A cookie may be invented, and there,
   // too, addresses take turns.
   const bound = ((ctx, next) =>
     (readCookie(ctx, 'session') === undefined ? visitors : signedIn)(ctx, next)) as PageMiddleware;
