@@ -33,8 +33,8 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
   router.get(SEARCH_PATH, waitFor(search));
   const visitors = boundConcurrency(limits, parts.trustedProxies);
   const signedIn = boundConcurrency(limits, parts.trustedProxies);
-  // Apart, so that no flood of visitors stands before developers who manage their keys. A cookie may be invented, and there,
-  // too, addresses take turns.
+  // Apart, so that no flood of visitors stands before developers who manage their keys. A cookie may be invented, so
+  // addresses take turns there, too.
   const bound = ((ctx, next) =>
     (readCookie(ctx, 'session') === undefined ? visitors : signedIn)(ctx, next)) as PageMiddleware;
   router.get('/docs', bound);

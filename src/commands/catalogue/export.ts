@@ -11,7 +11,7 @@ import { parseBaseUrl, showPosition } from '../../client/client.js';
 import { formatCount } from '../../platform/text/count.js';
 import { kindOption } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand, report, writePiece, type JsonFlag } from '../output/report.js';
 
 interface ExportFlags extends JsonFlag {
   readonly kind?: Kind;
@@ -101,20 +101,6 @@ async function writeRows(kind: Kind, context: CommandContext): Promise<ExportRes
     if (!signal.aborted || error instanceof OperatorError) throw error;
     throw new OperatorError(`Interrupted. ${INCOMPLETE}`, { cause: error });
   }
-}
-
-/** Writes a piece and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
-function writePiece({ stdout, signal }: CommandContext, piece: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const abort = (): void => reject(signal.reason as Error);
-    signal.addEventListener('abort', abort, { once: true });
-    stdout.write(piece, (error) => {
-      signal.removeEventListener('abort', abort);
-      if (error) reject(error);
-      else resolve();
-    });
-  });
 }
 
 /** The errors of pipes, terminals and sockets, which have no disk. */

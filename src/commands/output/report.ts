@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Writable } from 'node:stream';
-import { writeText } from '../../client/lines.js';
 import { OperatorError } from '../../errors.js';
 import { CHUNK } from '../../platform/async/chunks.js';
 import type { CommandContext } from '../context.js';
@@ -61,24 +60,41 @@ interface RowsFormat<Row> {
  * @throws OperatorError when the signal is aborted first; some of the rows may have been written
  */
 export async function reportRows<Row>(
-  { stdout, signal, withDatabase }: CommandContext,
+  context: CommandContext,
   json: boolean | undefined,
   read: (db: Knex) => RowParts<Row>,
   { mayBeReadOnly = false, ...format }: RowsFormat<Row>,
 ): Promise<void> {
-  await withDatabase(
+  await context.withDatabase(
     async (db) => {
-      const textOf = json ? startDocument(format) : startTable(format.columns, stdout);
+      const textOf = json ? startDocument(format) : startTable(format.columns, context.stdout);
       for await (const text of textsOf(read(db), textOf)) {
-        const failure = await writeText(stdout, text, signal).catch((error: unknown) => ({ error }));
+        const failure = await writePiece(context, text).catch((error: unknown) => ({ error }));
         if (failure === undefined) continue;
-        if (failure.error === signal.reason) throw new OperatorError('Interrupted. The list is not complete.');
+        if (failure.error === context.signal.reason) throw new OperatorError('Interrupted. The list is not complete.');
         // The program reports what happens to its output. Its reader may have seen enough (`| head`).
         return;
       }
     },
     { mayBeReadOnly },
   );
+}
+
+/** Writes a piece and resolves when it has left the process. @throws the stream's error, or the reason of the signal */
+export function writePiece(
+  { stdout, signal }: Pick<CommandContext, 'stdout' | 'signal'>,
+  piece: string | Buffer,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    stdout.write(piece, (error) => {
+      signal.removeEventListener('abort', abort);
+      if (error) reject(error);
+      else resolve();
+    });
+  });
 }
 
 /** Makes the texts of a list, the last one without rows. No text has so many that it holds up a signal. */
