@@ -159,9 +159,10 @@ export class CopySource {
           advice: 'Configure its server to send files unmodified.',
         });
       }
-      // A server may ignore the range and send the whole file.
-      const isRest = response.status === 206 && response.headers.get('Content-Range')?.startsWith(`bytes ${from}-`);
-      let place = isRest ? from : 0;
+      // A server may ignore the range and send the whole file, or send another part.
+      const [, start] = /^bytes (\d+)-/.exec(response.headers.get('Content-Range') ?? '') ?? [];
+      let place = response.status === 206 ? Number(start) : 0;
+      if (!(place <= from)) throw new TemporaryFailure(`The server of ${url} sent another part of it than requested.`);
       for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
         clearTimeout(wait);
         const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).subarray(Math.max(0, from - place));

@@ -134,4 +134,37 @@ describe('the download of a copy', () => {
       assert.deepEqual(ranges.slice(0, 2), ['', `bytes=${CUT}-`]);
     }
   });
+
+  /** Parts that a server sends in place of the one from a place, by their `Content-Range`. */
+  const OTHER_PARTS: Readonly<Record<string, (from: number) => readonly [range: string | undefined, part: Buffer]>> = {
+    'an earlier one': (from) => [`bytes ${from - 100}-${FILE.length - 1}/${FILE.length}`, FILE.subarray(from - 100)],
+    'a later one': (from) => [`bytes ${from + 100}-${FILE.length - 1}/${FILE.length}`, FILE.subarray(from + 100)],
+    'one whose place begins alike': (from) => [
+      `bytes ${from}0-${FILE.length - 1}/${FILE.length}`,
+      FILE.subarray(from * 10),
+    ],
+    'one from the beginning': () => [`bytes 0-${FILE.length - 1}/${FILE.length}`, FILE],
+    'one without its place': (from) => [undefined, FILE.subarray(from + 100)],
+    'several at once': () => [undefined, FILE.subarray(0, 500)],
+  };
+
+  for (const [what, answer] of Object.entries(OTHER_PARTS)) {
+    it(`a download of a copy joins only what belongs together if a server sends another part, ${what}`, async () => {
+      let requests = 0;
+      const received = await download((request, response) => {
+        const from = Number(/\d+/.exec(request.headers.range ?? '')?.[0] ?? 0);
+        requests += 1;
+        const [range, part] =
+          requests === 2 ? answer(from) : [`bytes ${from}-${FILE.length - 1}/${FILE.length}`, FILE.subarray(from)];
+        response.writeHead(from === 0 ? 200 : 206, {
+          'content-length': part.length,
+          ...(from > 0 && range !== undefined && { 'content-range': range }),
+        });
+        if (from === 0) response.write(FILE.subarray(0, CUT), () => response.destroy());
+        else response.end(part);
+      });
+      assert.ok(received.equals(FILE));
+      assert.ok(requests <= 3, String(requests));
+    });
+  }
 });
