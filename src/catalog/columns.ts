@@ -26,3 +26,10 @@ export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
   people: [ID, NAME],
   collections: [ID, NAME],
 };
+
+/** The columns of published copies, which are the members of their rows. Titles have the fields of the feed. */
+export const COPIED: Readonly<Record<Kind, readonly string[]>> = {
+  titles: ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'],
+  people: ['svc_id', 'name'],
+  collections: ['svc_id', 'name'],
+};

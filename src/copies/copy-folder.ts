@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lock } from 'proper-lockfile';
-import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from './manifest.js';
+import { formatManifest, MANIFEST_NAME, type Manifest } from './manifest.js';
 import { OperatorError } from '../errors.js';
 import { syncFolder, writeFileAtomic, writeFileSynced } from '../platform/files/write-file-atomic.js';
 import { printable } from '../platform/text/plain-text.js';
@@ -24,7 +24,7 @@ export interface CopyFolder {
   /** @returns the time of the next copy: later than that of the newest, whatever the clock says */
   nextTime(nowMs: number): Date;
   /** Writes a file that has no name of its own yet, and flushes it to the disk. */
-  write(kind: CopyKind, pieces: AsyncIterable<Buffer>): Promise<void>;
+  write(kind: string, pieces: AsyncIterable<Buffer>): Promise<void>;
   /** Names the files that were written, then replaces the manifest, then removes what only older copies need. */
   publish(manifest: Manifest): Promise<void>;
   /** Removes files that were not published, and unlocks the folder. */

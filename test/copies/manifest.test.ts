@@ -39,13 +39,13 @@ describe('the manifest of a published copy', () => {
       [{ ...sampleManifest(), files: {} }, /files is not an array/],
       [{ ...sampleManifest(), files: [null] }, /files\[0\] is not an object/],
       [{ ...sampleManifest(), files: [titles, titles] }, /more than one of a kind/],
-      [{ ...sampleManifest(), files: [{ ...titles, kind: 'keys' }] }, /files\[0\] has no valid kind/],
+      [{ ...sampleManifest(), files: [{ ...titles, kind: 5 }] }, /files\[0\] has no valid kind/],
       [{ ...sampleManifest(), files: [{ ...titles, name: '../keys.ndjson.gz' }] }, /files\[0\] has no valid name/],
       [{ ...sampleManifest(), files: [{ ...titles, bytes: -1 }] }, /files\[0\] has no valid bytes/],
       [{ ...sampleManifest(), files: [{ ...titles, rows: 0.5 }] }, /files\[0\] has no valid rows/],
       [{ ...sampleManifest(), files: [{ ...titles, decoded_bytes: '1' }] }, /files\[0\] has no valid decoded_bytes/],
       [{ ...sampleManifest(), files: [{ ...titles, sha256: 'ABC' }] }, /files\[0\] has no valid sha256/],
-      [{ ...sampleManifest(), files: [{ ...titles, columns: ['svc_id'] }] }, /files\[0\] has no valid columns/],
+      [{ ...sampleManifest(), files: [{ ...titles, columns: [5] }] }, /files\[0\] has no valid columns/],
     ];
     for (const [document, problem] of cases) {
       const text = document === '' ? '' : JSON.stringify(document);

@@ -1,4 +1,5 @@
-import { COPY_COLUMNS, COPY_KINDS, type Manifest } from '../../src/copies/manifest.js';
+import { COPIED } from '../../src/catalog/columns.js';
+import type { Manifest } from '../../src/copies/manifest.js';
 
 /** A valid manifest without a signature. Its files do not exist. */
 export function sampleManifest(): Manifest {
@@ -9,14 +10,14 @@ export function sampleManifest(): Manifest {
     position: 1_795_474_200.123_456,
     feed_id: '0b8f6c1e-52d3-4a7e-9c41-7f0e2d9a6b35',
     complete_until: 1_795_474_140.000_001,
-    files: COPY_KINDS.map((kind) => ({
+    files: Object.entries(COPIED).map(([kind, columns]) => ({
       kind,
       name: `${kind}-1795474200123456.ndjson.gz`,
       bytes: 20,
       decoded_bytes: 0,
       rows: 0,
       sha256: 'a'.repeat(64),
-      columns: COPY_COLUMNS[kind],
+      columns,
     })),
   };
 }

@@ -11,6 +11,7 @@ import { runProgram, startServer, type ServerProcess } from '../support/program.
 import { runCommand } from '../support/programs/command.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { startRedis } from '../support/redis/redis.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
 import { send, type Reply } from '../support/request.js';
 import { settingsPages } from '../pages/pages.js';
 import { buildLastRelease, type LastRelease } from './last-release.js';
@@ -174,6 +175,22 @@ describe('the version before this one', () => {
     }
     assert.equal((await server.stop()).code, 0);
     assert.equal((await next.stop()).code, 0);
+  });
+
+  it('its mirror loads copies that this version has published, and the other way round', async () => {
+    const folder = await temporaryFolder();
+    const host = await startServer({ ...serving, COPIES_DIR: folder });
+    closers.unshift(() => host.stop('SIGKILL'));
+    const publish = ['export', '--publish', folder, '--base-url', host.url];
+    const mirror = ['mirror', '--from', host.url, '--once', '--schema'];
+    environment = { ...environment, CATALOG_API_KEY: key, MIRROR_DATABASE_URL: environment.DATABASE_URL ?? '' };
+    const titles = (schema: string) => db.withSchema(schema).from('titles').pluck<string[]>('svc_id');
+    await runBefore(...publish);
+    await runNow(...mirror, 'mirror_now');
+    await db('people').insert({ svc_id: 'p', name: 'Makes the next copy differ' });
+    await runNow(...publish);
+    await runBefore(...mirror, 'mirror_before');
+    assert.deepEqual([await titles('mirror_now'), await titles('mirror_before')], [['blade-runner'], ['blade-runner']]);
   });
 
   it('after a roll-back its servers start on a newer schema and serve, but it refuses to migrate', async () => {

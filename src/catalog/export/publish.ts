@@ -2,9 +2,10 @@ import { createHash, type KeyObject } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type { Knex } from 'knex';
-import { COPY_COLUMNS, COPY_KINDS, type CopyFile, type CopyKind, type Manifest } from '../../copies/manifest.js';
+import type { CopyFile, Manifest } from '../../copies/manifest.js';
 import { signManifest } from '../../copies/signature.js';
 import { toSeconds, type Micros } from '../../platform/time/micros.js';
+import { COPIED, type Kind } from '../columns.js';
 import { copyAsNdjson, withSnapshot, type Snapshot } from './snapshot.js';
 import type { CopyFolder } from '../../copies/copy-folder.js';
 
@@ -31,7 +32,7 @@ export async function publishCopy(
   const { position, feedId, completeUntil, files } = await withSnapshot(db, signal, async (snapshot) => {
     const position = await snapshot.position();
     const files: CopyFile[] = [];
-    for (const kind of COPY_KINDS) files.push(await writeFile(snapshot, folder, kind, position));
+    for (const kind of Object.keys(COPIED) as Kind[]) files.push(await writeFile(snapshot, folder, kind, position));
     return { position, feedId: await snapshot.feedId(), completeUntil: snapshot.completeUntil, files };
   });
   signal.throwIfAborted();
@@ -49,7 +50,7 @@ export async function publishCopy(
   return complete;
 }
 
-async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind, position: Micros): Promise<CopyFile> {
+async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: Kind, position: Micros): Promise<CopyFile> {
   const hash = createHash('sha256');
   let [bytes, decodedBytes] = [0, 0];
   async function* counted(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -77,12 +78,12 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: CopyKind,
   const sha256 = hash.digest('hex');
   // The hash distinguishes copies of the same position: people and collections change without a stamp.
   const name = `${kind}-${position}-${sha256.slice(0, 16)}.ndjson.gz`;
-  return { kind, name, bytes, decoded_bytes: decodedBytes, rows, sha256, columns: COPY_COLUMNS[kind] };
+  return { kind, name, bytes, decoded_bytes: decodedBytes, rows, sha256, columns: COPIED[kind] };
 }
 
 /** @returns a statement that writes the rows of a kind as a published copy has them */
-function copyStatement(kind: CopyKind): string {
-  const values = COPY_COLUMNS[kind].map((column) =>
+function copyStatement(kind: Kind): string {
+  const values = COPIED[kind].map((column) =>
     column === 'updated_at'
       ? `to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as updated_at`
       : column,

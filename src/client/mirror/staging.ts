@@ -8,7 +8,7 @@ import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource, type PartialFile } from './copy-source.js';
 import { forget } from './kept.js';
-import { CONTENT, ENTRY, TITLE_COLUMNS } from './tables.js';
+import { CONTENT, ENTRY, requireFields, TITLE_COLUMNS } from './tables.js';
 import type { MirrorStore } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
@@ -66,6 +66,7 @@ export async function stageCopy(
 ): Promise<void> {
   const file = fileOf(manifest, 'titles');
   const { name, bytes: total, rows: expected } = file;
+  requireFields(file);
   const failed = new AbortController();
   const show = (phase: string, rows: number, bytes: number, total?: number): void =>
     retry.observe?.({ kind: 'progress', progress: { phase, rows, bytes, total } });

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { CopyUnusable, type CopyFile } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 
@@ -11,6 +12,17 @@ export const ENTRY = 'svc_id text, media_type text, title text, updated_at times
 
 /** The columns besides `svc_id`, by their names: the owner of a table may have arranged them in another order. */
 export const CONTENT = 'media_type, title, updated_at, has_bundles';
+
+/** The fields that a copy must have. Another version may publish more (catalog/columns.ts). */
+const REQUIRED = ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'];
+
+/** @throws CopyUnusable when a file of titles lacks a field */
+export function requireFields({ name, columns }: CopyFile): void {
+  const missing = REQUIRED.filter((column) => !columns.includes(column));
+  if (missing.length > 0) {
+    throw new CopyUnusable(`The file ${name} of the published copy has no ${missing.join(', ')}.`);
+  }
+}
 
 /** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
 export async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import type { Knex } from 'knex';
 import { publishCopy } from '../../../src/catalog/export/publish.js';
 import type { CopyFolder } from '../../../src/copies/copy-folder.js';
-import { formatManifest, MANIFEST_NAME, type CopyKind, type Manifest } from '../../../src/copies/manifest.js';
+import { formatManifest, MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
 
 /** A static host of copies, whose files a test can damage. */
 export interface CopyHost {
@@ -56,7 +56,7 @@ export async function startCopyHost(): Promise<CopyHost> {
     refusals,
     requests,
     publish({ url, db }, signingKey) {
-      const written = new Map<CopyKind, Buffer>();
+      const written = new Map<string, Buffer>();
       const { signal } = new AbortController();
       const folder: CopyFolder = {
         lost: signal,
