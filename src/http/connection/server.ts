@@ -7,8 +7,8 @@ import { ignoreUpgrade, takeTurn } from './pipelining.js';
 import { rejectConnection, type Rejection } from './rejection.js';
 
 /**
- * Bounds on what one connection may cost. Keep-alive outlasts the 60 s of common load balancers, so that they never
- * reuse a connection that is being closed.
+ * Bounds on the cost of one connection. Keep-alive outlasts the 60 s of common load balancers, so that they never reuse
+ * a connection that is being closed.
  */
 export const DEFAULT_SERVER_LIMITS = {
   /** Time for all header fields to arrive, in milliseconds. */
@@ -102,8 +102,8 @@ function cutIfUnread(response: ServerResponse, timeoutMs: number): void {
   const { socket } = response;
   // The system has usually buffered the whole answer by now.
   if (socket === null || socket.writableLength === 0) return;
-  // Not the timeout of the socket, which Node restarts during a write. And not an orderly close: the system would keep
-  // offering the client what it does not read.
+  // The socket's own timeout is not used, since Node restarts it during a write. The connection is reset: after an
+  // orderly close, the system would keep the unread data for the client.
   const timer = setTimeout(() => socket.resetAndDestroy(), timeoutMs);
   response.once('close', () => clearTimeout(timer));
 }
@@ -133,7 +133,7 @@ export function urlOf(host: string, port: number): string {
   return `http://${authority(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}`;
 }
 
-/** Names loopback as browsers prefer it: they accept passkeys for a name, and for no address. */
+/** Replaces a loopback address by its name: browsers accept passkeys for host names only. */
 export function withLocalName(url: string): string {
   return url.replace(/^http:\/\/(?:127\.0\.0\.1|\[::1\]):/, 'http://localhost:');
 }
@@ -159,7 +159,7 @@ export async function close(server: Server, graceMs: number, idleMs = 0): Promis
   });
   await Promise.race([closed, delay(idleMs, undefined, { ref: false })]);
   server.close();
-  // Browsers open connections ahead of need. To Node, one without a request is not idle.
+  // Browsers open connections in advance. Node does not count one without a request as idle.
   for (const socket of connections.get(server) ?? []) if (socket.bytesRead === 0) socket.destroy();
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;

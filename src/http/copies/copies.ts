@@ -32,10 +32,10 @@ interface Part {
 
 /**
  * Serves published copies to callers with a key: the manifest, and the files of the copies that are kept. Each request
- * is charged like one of the API, whatever the size of the file. openapi-copies.yaml beside this file describes the
+ * is charged like one of the API, whatever the size of the file. openapi-copies.yaml in this folder describes the
  * calls.
  *
- * @returns a middleware that throws what {@link authenticate} throws, and Problem not_found, method_not_allowed and
+ * @returns a middleware that throws the problems of {@link authenticate}, and Problem not_found, method_not_allowed and
  *   range_not_satisfiable
  */
 export function serveCopies(parts: CopiesParts): Middleware {
@@ -77,7 +77,7 @@ async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downl
   const length = end - start + 1;
   const handle = isKnown ? undefined : await openFile(path, file.bytes);
   const isHead = ctx.method === 'HEAD';
-  // Before any field is set, so that a problem in place of this answer has none of them.
+  // Before any field is set: a problem must not carry the fields of this answer.
   const content = handle && !isHead ? await downloads.stream(ctx, handle, start, length) : await handle?.close();
   ctx.status = isKnown ? 304 : part ? 206 : 200;
   ctx.set({
@@ -93,7 +93,7 @@ async function sendFile(ctx: RequestContext, path: string, file: CopyFile, downl
 }
 
 /**
- * @returns the part that a request asks for; undefined for the whole file: also for several parts at once, and for a
+ * @returns the requested part; undefined for the whole file, which also answers a request for several parts or for a
  *   part of an earlier file (RFC 9110, section 13.1.5)
  * @throws Problem range_not_satisfiable
  */

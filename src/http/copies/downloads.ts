@@ -43,7 +43,7 @@ export function createDownloads(longestMs = LONGEST_DOWNLOAD_MS) {
       const cut = setTimeout(() => socket?.resetAndDestroy(), longestMs);
       const stream = file.createReadStream({ start, end: start + length - 1 });
       running.set(stream, developer);
-      // Not with the response, which may have ended already. Koa closes the stream of a response that has.
+      // The response may have ended already. Koa then closes the stream.
       stream.once('close', () => {
         clearTimeout(cut);
         running.delete(stream);

@@ -22,7 +22,7 @@ const MAX_CONTENT = 64 * 1024;
 /** The most matches of a report. */
 const MAX_MATCHES = 300;
 
-/** Texts that are no keys of the service, from one address: as many as one report can have. */
+/** Texts from one address that are not keys of the service: as many as one report can have. */
 export const REPORT_POLICY: FailurePolicy = { limit: MAX_MATCHES, windowSeconds: 60 };
 
 const REPORT_LIMITS: ConcurrencyLimits = { running: 2, waiting: 100, perAddress: 25 };
@@ -43,7 +43,7 @@ interface Match {
 /**
  * Revokes the keys that programs report as JSON: one key, `{"key": "…"}`, or the matches of GitHub's secret scanning,
  * `[{"token": "…", "type": "…"}]`. GitHub signs its reports. Neither the signature nor the origin of a request is
- * checked: possession of a key is enough to revoke it. openapi-leaked-keys.yaml beside this file describes the call.
+ * checked: possession of a key is enough to revoke it. openapi-leaked-keys.yaml in this folder describes the call.
  *
  * The form for people is a page of the site.
  */

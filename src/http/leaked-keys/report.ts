@@ -12,7 +12,7 @@ export type InTurn = (act: () => Promise<FoundKeys>) => Promise<FoundKeys>;
 export interface ReportParts {
   /** The primary. */
   readonly db: Knex;
-  /** Counts reported texts that are no keys of this service, by the address that sent them. */
+  /** Counts reported texts that are not keys of this service, by the address that sent them. */
   readonly failedReports: FailedAttempts;
   readonly changeCallers: ChangeCallers;
 }
@@ -20,7 +20,7 @@ export interface ReportParts {
 export type Report =
   /** The keys of this service are revoked. */
   | { readonly kind: 'done'; readonly found: FoundKeys }
-  /** The address has reported too many texts that are no keys. The known keys of this report are still revoked. */
+  /** The address has reported too many texts that are not keys. The known keys of this report are still revoked. */
   | { readonly kind: 'over_limit'; readonly state: LimitState };
 
 /**
@@ -30,7 +30,7 @@ export type Report =
  * @param address - where the report comes from
  * @param inTurn - bounds how many reports use the database at once: not how many wait for the servers, which takes
  *   seconds without Redis
- * @param malformed - how many other texts the report has, which are no keys
+ * @param malformed - how many other texts the report has, which are not keys
  */
 export async function acceptReport(
   { db, failedReports, changeCallers }: ReportParts,

@@ -78,7 +78,7 @@ export class ContractRouter extends OpenAPIRouter {
 
 /**
  * The validator of openapi-backend without its preparations for content, header fields, and parameters that are arrays
- * or JSON, none of which the contract has. It runs the same compiled schemas.
+ * or JSON, which the contract does not have. It runs the same compiled schemas.
  */
 export class ParameterValidator extends OpenAPIValidator {
   /** Takes the contract and the options of a backend. Schemas are compiled when they are first needed. */

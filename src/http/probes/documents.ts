@@ -45,8 +45,9 @@ export function addDocuments(router: Router<RequestState>, parts: DocumentParts)
 }
 
 /**
- * An OpenAPI document with the address of this deployment in its examples, and in place of relative ones, which many
- * tools cannot use, and with the operator's contact after the version. It works alike on YAML and on indented JSON, which is also YAML.
+ * An OpenAPI document with the address of this deployment in its examples and in place of relative addresses, which
+ * many tools cannot use, and with the operator's contact after the version. It works alike on YAML and on indented
+ * JSON, which is also YAML.
  */
 function asDeployed(text: string, { publicUrl, operatorContact }: DocumentParts): string {
   const addressed =

@@ -23,7 +23,7 @@ export interface AuthenticationParts {
   readonly trustedProxies: number;
 }
 
-/** What is wrong with a text in place of a key. */
+/** Why a string cannot be a key. */
 const MALFORMED = {
   mistyped: 'The API key is mistyped: its checksum does not match. Copy the whole key again.',
   cut_off: 'The API key is incomplete. Copy the whole key again: it has 51 characters.',

@@ -13,8 +13,8 @@ const CONTENT_TIMEOUT_MS = 5_000;
  * Rejects a request with a body. A small one is ignored, since some clients send `{}` with a GET (RFC 9110, section
  * 9.3.1): Node discards it after the answer. One of unknown length is read first, since many clients send an empty one.
  *
- * @throws Problem content_too_large for more than 16 KiB, or a compressed body of unknown length; what
- *   {@link readContent} throws for one of unknown length. The connection closes after each
+ * @throws Problem content_too_large for more than 16 KiB, or a compressed body of unknown length; for one of unknown
+ *   length also the problems of {@link readContent}. The connection closes after each
  */
 export const rejectBody: Middleware = async (ctx, next) => {
   const { 'content-length': length = '0', 'transfer-encoding': encoding, 'content-encoding': coding } = ctx.req.headers;

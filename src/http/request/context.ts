@@ -5,7 +5,7 @@ import type { OperationId } from '../../contract.js';
 import type { Problem } from '../../errors.js';
 import type { Target } from './target.js';
 
-/** What the stages of a request share. */
+/** The state that the stages of a request share. */
 export interface RequestState {
   /** The id returned in `X-Request-Id`. */
   readonly requestId: string;
@@ -19,7 +19,7 @@ export interface RequestState {
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
   /** The body of a 200 answer, not yet serialised. */
   answer?: unknown;
-  /** The header fields of an operation's answer. A problem in place of it has none of them. */
+  /** The header fields of an operation's answer. A problem is sent without them. */
   answerFields?: Record<string, string>;
   /** The answer, if it is an error of the API. */
   problem?: Problem;

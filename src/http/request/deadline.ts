@@ -9,7 +9,7 @@ export interface DeadlineParts {
 
 /**
  * Bounds the time of all later stages together. Once it has passed, the request's state has `timedOut`: no operation
- * starts, and no late answer is made. Running work ends by its own bounds, since none of it supports an AbortSignal.
+ * starts, and no late answer is made. Running work ends by its own bounds, since it does not support AbortSignal.
  *
  * @param timeoutMs - in milliseconds
  * @throws Problem service_unavailable when the time has passed

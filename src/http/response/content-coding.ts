@@ -40,8 +40,8 @@ const gzipAsync = promisify<string | Buffer, ZlibOptions, Buffer>(gzip);
 const brotliAsync = promisify<string | Buffer, BrotliOptions, Buffer>(brotliCompress);
 
 /**
- * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that names none gets none. A client that refuses
- * all codings gets plain content, since a 406 would serve it no better (section 12.1).
+ * Chooses the coding of an answer (RFC 9110, section 12.5.3). A client that names no coding, or refuses all of them,
+ * gets plain content: a 406 would be of no use to it (section 12.1).
  *
  * @param accepted - the value of `Accept-Encoding`, if any
  * @param length - of the content, in bytes

@@ -35,7 +35,7 @@ export class Representation {
     // Other bytes need another tag (RFC 9110, section 8.8.3.3).
     const tag = coding === undefined ? this.#tag : `${this.#tag.slice(0, -1)}-${coding}"`;
     const isKnown = clientHas(ctx.req, tag);
-    // Before any field is set, so that a problem in place of this answer has none of them.
+    // Before any field is set: a problem must not carry the fields of this answer.
     const body = coding === undefined || isKnown ? this.content : await this.#encoded(coding);
     // Even if this answer is not compressed: another Accept-Encoding may get another one (section 12.5.5).
     if (compress) ctx.vary('Accept-Encoding');
@@ -66,7 +66,7 @@ export class Representation {
 export function clientHas(request: IncomingMessage, tag: string): boolean {
   const field = request.headers['if-none-match'];
   if (field === undefined) return false;
-  // Apache renames the tag of what it compresses.
+  // Apache changes the tag of content that it compresses.
   const names = [tag, `${tag.slice(0, -1)}-gzip"`];
   return field.trim() === '*' || (field.match(OPAQUE_TAG)?.some((known) => names.includes(known)) ?? false);
 }

@@ -34,10 +34,10 @@ export interface MetricsServer {
 }
 
 /**
- * Serves `/metrics` on an address of its own, which clients of the API cannot reach. Port 0 is any free one.
+ * Serves `/metrics` on a separate address, which clients of the API cannot reach. Port 0 is any free one.
  *
  * @param pages - answers all other paths; undefined for none
- * @param setting - what the address was set by, for the error message
+ * @param setting - the name of the setting with the address, for the error message
  * @throws OperatorError when the address is not available
  */
 export async function serveMetrics(

@@ -65,7 +65,7 @@ export class RequestMetrics {
   }
 
   /**
-   * @param operation - its id, or `probe`; undefined when the request was refused before routing, or is none of them
+   * @param operation - its id, or `probe`; undefined for a request that was refused before routing or has no operation
    * @param status - undefined when the client left before the answer
    */
   end(method: string | undefined, operation: string | undefined, status: number | undefined, seconds: number): void {
@@ -76,7 +76,7 @@ export class RequestMetrics {
     this.#duration.observe({ operation: operation ?? NONE }, seconds);
   }
 
-  /** Counts messages that are no valid requests. They have no duration. */
+  /** Counts messages that are not valid requests. They have no duration. */
   reject(status: number): void {
     this.#total.inc({ operation: NONE, status });
   }

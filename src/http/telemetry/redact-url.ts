@@ -10,8 +10,8 @@ const MAX_ENCODINGS = 8;
 const TOO_DEEP = '(encoded too often)';
 
 /**
- * Makes a request's target safe for the log: the path, and of the query only `since`. A key is cut to its prefix, with
- * all that follows. Every other run of letters and digits that may be part of a secret is cut as well.
+ * Makes a request's target safe for the log: the path, and of the query only `since`. A key is cut to its prefix, and
+ * everything after it is left out. Every other run of letters and digits that may be part of a secret is cut as well.
  *
  * @param isFound - whether the path exists. Such a path contains no key: it is a path of the contract, with the id of a
  *   title. The id may look like a secret.
