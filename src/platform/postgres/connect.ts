@@ -109,7 +109,7 @@ async function requireUsable(options: Options, address: string): Promise<void> {
     if (other !== undefined && !(await haveOwnSessions(connection, other))) {
       throw withoutSessions(
         'DATABASE_URL',
-        'The service needs sessions of its own, for LISTEN, prepared statements and locks.',
+        'The service needs sessions of its own, for prepared statements and locks.',
       );
     }
     // The next connections may need their places.
