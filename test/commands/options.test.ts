@@ -14,6 +14,8 @@ import { testWorld } from '../support/world.js';
 /** What arguments can name. It is made anew for each run. */
 interface Names {
   readonly developer: number;
+  /** The name of the developer's project. */
+  readonly project: string;
   /** Of a key of this developer, on the plan "free". */
   readonly prefix: string;
   /** Of this developer. */
@@ -54,6 +56,7 @@ const USAGES: Readonly<Record<string, Usage>> = {
     effects: () => ({
       '--kind': ['--kind people --column name=title', /people: 9 rows read/],
       '--format': ['--format ndjson', /JSON/],
+      '--no-escapes': ['--no-escapes', /requires a TSV file/],
       '--column': ['--column title=svc_id', /",movie"/],
       '--value': ['--value media_type:film=movie', /4 created/],
       '--skip-unmapped': ['--skip-unmapped --value media_type:show=series', /3 skipped/],
@@ -64,9 +67,8 @@ const USAGES: Readonly<Record<string, Usage>> = {
   },
   export: {
     base: () => '--kind people',
-    effects: ({ file, folder }) => ({
+    effects: ({ folder }) => ({
       '--kind': ['--kind titles', /titles: \d+ rows written/],
-      '--state': [`--kind titles --state ${file} --base-url https://catalog.example`, /^1\n/],
       '--publish': [`--publish ${folder} --base-url https://catalog.example`, /^2\n/],
       '--base-url': ['--base-url https://catalog.example', /--base-url requires/],
       '--json': ['--json', /"rows": /],
@@ -97,7 +99,9 @@ const USAGES: Readonly<Record<string, Usage>> = {
       '--attribution-required': ['--attribution-required --json', /"attribution_required": true/],
     }),
   },
-  'developers list': {},
+  'developers list': {
+    effects: ({ project }) => ({ '--search': [`--search ${project}`, ONE_ROW], '--limit': ['--limit 1', ONE_ROW] }),
+  },
   'developers rename': { base: ({ developer }) => `${developer} Cinema` },
   'developers set-plan': {
     base: ({ developer }) => `${developer} --plan free`,
@@ -135,7 +139,13 @@ const USAGES: Readonly<Record<string, Usage>> = {
       '--demo': ['--demo', /cannot be used with/],
     }),
   },
-  'keys list': { effects: ({ developer }) => ({ '--developer': [`--developer ${developer}`, ONE_ROW] }) },
+  'keys list': {
+    effects: ({ developer, prefix }) => ({
+      '--developer': [`--developer ${developer}`, ONE_ROW],
+      '--search': [`--search ${prefix}`, ONE_ROW],
+      '--limit': ['--limit 1', ONE_ROW],
+    }),
+  },
   'keys roll': {
     base: ({ prefix }) => `${prefix} --overlap now`,
     effects: () => ({ '--overlap': ['--overlap 1h', /accepted until/] }),
@@ -161,6 +171,7 @@ const USAGES: Readonly<Record<string, Usage>> = {
       '--by-key': ['--by-key', /^0\nprefix/],
       '--developer': [`--developer ${developer}`, ONE_ROW],
       '--days': ['--days 3 --json', /"days": 3/],
+      '--limit': ['--limit 1', ONE_ROW],
     }),
   },
   requests: {
@@ -177,16 +188,17 @@ const USAGES: Readonly<Record<string, Usage>> = {
 /** Where the other options are tested, which need a server or run until they are stopped. */
 const ELSEWHERE: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   serve: { 'commands/lifecycle.test.ts': ['--migrate', '--demo'] },
-  follow: { 'client/program.test.ts': ['--base-url', '--state', '--since', '--interval', '--once'] },
   mirror: {
     'client/mirror/database.test.ts': ['--from', '--into', '--schema', '--copies', '--interval', '--once'],
     'client/mirror/served-copies.test.ts': ['--public-key'],
-    'client/mirror/verify.test.ts': ['--verify', '--metrics-address'],
+    'client/mirror/proof.test.ts': ['--allow-removals', '--metrics-address'],
+    'client/mirror/verify.test.ts': ['--verify'],
   },
   'mirror verify': {
     'client/mirror/mirror-world.ts': ['--from', '--copies'],
     'client/mirror/database.test.ts': ['--into'],
     'client/mirror/damaged-copies.test.ts': ['--public-key'],
+    'client/mirror/proof.test.ts': ['--allow-removals'],
     'client/mirror/verify.test.ts': ['--json', '--schema', '--repair'],
   },
 };
@@ -203,7 +215,9 @@ describe('the options of the commands', () => {
   });
 
   async function prepare(): Promise<Names> {
-    const [{ prefix, developerId: developer }] = [await world.newKey({ planId: 'free' })];
+    const project = `club-${(runs += 1)}-`;
+    const developer = await world.newDeveloper(project);
+    const { prefix } = await world.newKey({ planId: 'free', developerId: developer });
     const passkey = await addPasskey(world.db, { developerId: developer }, { ...somePublicKey(), name: 'Laptop' });
     await linkIdentity(world.db, developer, { ...IDENTITY, subject: `${IDENTITY.subject}-${developer}` });
     const [keyId = 0] = await world.db('api_keys').where({ prefix }).pluck<number[]>('id');
@@ -226,10 +240,10 @@ describe('the options of the commands', () => {
     await world.db('catalog_counts').update({ movies: 77 });
     const folder = await temporaryFolder();
     const file = join(folder, 'titles.csv');
-    const rows = ['movie', 'film', 'film', 'film'].map((type, row) => `${(runs += 1)}-${row},${type},Title`);
+    const rows = ['movie', 'film', 'film', 'film'].map((type, row) => `${runs}-${row},${type},Title`);
     const rejected = Array.from({ length: 5 }, () => ',movie,Title');
     await writeFile(file, ['svc_id,media_type,title', ...rows, ...rejected].join('\n'));
-    return { developer, prefix, passkey, file, folder };
+    return { developer, project, prefix, passkey, file, folder };
   }
 
   /** Runs a command. @returns the exit code and all output */
