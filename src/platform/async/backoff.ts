@@ -13,7 +13,7 @@ export function backoffCeiling(failures: number, { firstMs, longestMs }: Backoff
 
 /**
  * Computes how long to wait before the next attempt: exponential back-off with jitter, between half the ceiling and all
- * of it. The jitter keeps processes apart that failed together.
+ * of it. The jitter spreads out processes that failed together.
  *
  * @param failures - failures in a row, this one included; 0 for no wait
  * @param random - from 0 up to but not including 1

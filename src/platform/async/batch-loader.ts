@@ -1,12 +1,12 @@
 import DataLoader from 'dataloader';
 
 /**
- * The most calls that share one load. All of them continue when it ends, and nothing else runs meanwhile. With larger
- * batches all requests wait for one load, and the process has nothing to do. With 64 it serves a fifth fewer requests.
+ * The most calls that share one load. They all continue when it ends. With larger batches, all requests wait for the
+ * same load while the process is idle: with 64, it serves a fifth fewer requests.
  */
 const MAX_BATCH_SIZE = 16;
 
-/** Loads a value, or gives the error in its place, for each key in order. */
+/** Loads a value or an error for each key, in order. */
 export type LoadAll<Key, Value> = (keys: readonly Key[]) => Promise<readonly (Value | Error)[]>;
 
 export interface BatchLoaderOptions {
@@ -17,8 +17,8 @@ export interface BatchLoaderOptions {
 }
 
 /**
- * Makes calls of the same turn of the event loop share one load. The load begins after each of them was made, and
- * nothing is kept. A call therefore sees all that happened before it, and a later call never gets an earlier answer.
+ * Makes calls of the same turn of the event loop share one load. The load begins after all of them, and nothing is
+ * cached. A call therefore sees everything that happened before it, and never an answer from before it.
  *
  * @returns a function that loads the value of one key
  */

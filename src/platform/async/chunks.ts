@@ -1,4 +1,4 @@
-/** How many rows of a long list are read, and written, at once. */
+/** How many rows of a long list are read and written at a time. */
 export const CHUNK = 1_000;
 
 /**

@@ -1,17 +1,17 @@
-/** How much an interval varies, as a part of it: processes that started together do not act together for ever. */
+/** How much an interval varies, as a fraction of it, so that processes which started together drift apart. */
 const JITTER = 0.2;
 
-/** Work that is done again and again. */
+/** Work that repeats. */
 export interface Recurring {
   /** Ends it. Resolves when work that has begun is done. */
   stop(): Promise<void>;
 }
 
 /**
- * Does something again and again, each time after a pause of about an interval. The next pause begins when the work has
- * ended, so slow work does not pile up.
+ * Repeats work, after a pause of about an interval each time. The next pause begins when the work has ended, so slow
+ * work does not pile up.
  *
- * @param act - deals with its errors itself
+ * @param act - must not throw
  * @param intervalMs - in milliseconds; each pause is up to a fifth longer or shorter
  */
 export function recurring(act: () => Promise<void>, intervalMs: number): Recurring {

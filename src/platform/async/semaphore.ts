@@ -4,7 +4,7 @@
  */
 export class Semaphore {
   #free: number;
-  /** By owner, and the owner whose turn it is comes first. No list is empty. */
+  /** By owner; the owner whose turn it is comes first. No list is empty. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   /** @param permits - how many tasks may run at the same time */

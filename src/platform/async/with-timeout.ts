@@ -1,6 +1,6 @@
 /**
- * Bounds the wait for a reply. A reply that arrived before the bound is noticed counts. When this process was busy,
- * timers run before the waiting replies are read, which is not the replier's fault.
+ * Bounds the wait for a reply. A reply that has arrived before the timer runs still counts: after a busy spell, Node
+ * runs timers before it reads the replies that are waiting.
  *
  * @param reply - awaited once: a query of Knex runs each time that it is awaited
  * @param timeoutMs - in milliseconds
@@ -24,7 +24,7 @@ export function withTimeout<T>(
       },
       (error: unknown) => {
         clearTimeout(timer);
-        // The error is passed on unchanged, also when it is no Error.
+        // The error is passed on unchanged, even if it is not an Error.
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors
         reject(error);
       },

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 
 /**
  * Writes a file under another name in the same folder, flushes it to the disk, and then renames it. The name never
- * stands for half a file. A symbolic link under either name is replaced, never written through.
+ * leads to half a file. A symbolic link under either name is replaced, not followed.
  *
  * @param temporary - the other name; a file that a crash has left there is removed
  * @throws the system's error; the earlier file, if any, is then unchanged
@@ -40,7 +40,7 @@ export async function writeFileSynced(file: string, content: string | AsyncItera
   }
 }
 
-/** Makes new names survive a power failure. Systems that let no program open a folder save the names themselves. */
+/** Makes new names survive a power failure. Systems that do not let programs open a folder save names themselves. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, 'r');

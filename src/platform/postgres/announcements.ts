@@ -4,18 +4,18 @@ import { backoff } from '../async/backoff.js';
 import type { SteadyClock } from '../time/steady-clock.js';
 import type { Connection } from './connection.js';
 
-/** Where changes are announced: tables of our own. */
+/** The tables in which changes are announced. */
 export interface Announcements {
   /**
-   * In its column `txid` are the transactions that have changed something lately. A row stays for at least five minutes
-   * after its commit.
+   * Its column `txid` lists the recent transactions that changed something. A row stays for at least five minutes after
+   * its commit.
    */
   readonly table: string;
   /** The column with the id of what was changed; 0 for everything. */
   readonly subject: string;
   /**
-   * A table of one row. In its column `read_until` is a time until which processes may read the announcements, so that
-   * whoever changes something can tell whether anybody may.
+   * A table of one row. Its column `read_until` is the time until which processes may read the announcements. A change
+   * need not wait for readers after it.
    */
   readonly readers: string;
 }
@@ -39,7 +39,7 @@ const INTERVAL_MS = 1_000;
 /** Bound on a look, in milliseconds. Nothing may rely on one that takes longer. */
 const BOUND_MS = 2_000;
 
-/** After so long without a look, in milliseconds, rows may have gone unseen, and everything counts as changed. */
+/** After this long without a look, in milliseconds, rows may have gone unseen, so everything counts as changed. */
 const LONGEST_GAP_MS = 60_000;
 
 /** Above this number of changed subjects, everything counts as changed. */
@@ -58,8 +58,8 @@ interface Look {
 }
 
 /**
- * Finds the rows that an earlier snapshot lacks, also those of a transaction that was open for long. In a restored dump
- * there may be transactions that are yet to come.
+ * Finds the rows that an earlier snapshot lacks, including those of a transaction that was open for a long time. A
+ * restored dump may contain transactions with ids that are yet to come.
  */
 const look = ({ table, subject, readers }: Announcements): string => `
   select pg_current_snapshot()::text as snapshot, extract(epoch from clock_timestamp())::float8 * 1000 as read_at,
@@ -83,7 +83,7 @@ export async function mayBeRead(db: Knex, { readers }: Announcements): Promise<b
   }
 }
 
-/** Looks at announcements every second, on a connection of its own. It connects again after a failure. */
+/** Looks at announcements every second, on a separate connection. It reconnects after a failure. */
 export class AnnouncementReader {
   readonly #stopping = new AbortController();
   readonly #isStopping = (): boolean => this.#stopping.signal.aborted;

@@ -6,9 +6,9 @@ export type KeyedRead<Key, Value> = (db: Knex, key: Key) => Promise<Value>;
 
 /**
  * Makes requests that arrive together share one query. The query is sent after each of them has arrived, so a request
- * sees all that was committed before it. A request that arrives later waits for the next query.
+ * sees everything that was committed before it. A request that arrives later waits for the next query.
  *
- * After PostgreSQL has refused a query, each request repeats it alone. One key may be at fault, and the error may quote
+ * If PostgreSQL refuses a query, each request repeats it on its own: one key may be at fault, and the error may quote
  * it.
  *
  * @param readAll - reads a value, or the error in its place, for each key in order
@@ -47,7 +47,7 @@ export function coalesced<Key = void, Value = unknown>(
   read: KeyedRead<Key, Value>,
   identify: (key: Key) => string = String,
 ): KeyedRead<Key, Value> {
-  // Wrapped, because a loader takes no undefined key.
+  // Wrapped, because a loader does not accept undefined as a key.
   const load = batched<readonly [Key], Promise<Value>>((db, keys) => {
     const reads = new Map<string, Promise<Value>>();
     // The reads are not awaited together: each request continues when its own read ends.

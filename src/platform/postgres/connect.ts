@@ -31,7 +31,7 @@ export interface ConnectOptions extends Omit<PoolOptions, 'address' | 'accept'> 
    * operator does it, since replicas of several versions may share the database.
    */
   readonly migrate: boolean;
-  /** Whether a server that takes no writes is accepted, such as a standby. */
+  /** Whether to accept a server that is read-only, such as a standby. */
   readonly mayBeReadOnly?: boolean;
   /** Given by a process that serves: called when the embedded PostgreSQL that it has started ends by itself. */
   readonly onLost?: ((reason: OperatorError) => void) | undefined;
@@ -104,7 +104,7 @@ async function requireUsable(options: Options, address: string): Promise<void> {
   };
   try {
     const connection = await open();
-    // The database may allow no further one.
+    // The database may not allow another one.
     const other = await open().catch(() => undefined);
     if (other !== undefined && !(await haveOwnSessions(connection, other))) {
       throw withoutSessions(
@@ -112,7 +112,7 @@ async function requireUsable(options: Options, address: string): Promise<void> {
         'The service needs sessions of its own, for prepared statements and locks.',
       );
     }
-    // The next connections may need their places.
+    // They may count towards a limit that the next connections would exceed.
     await withTimeout(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
   } catch (error) {
     if (error instanceof OperatorError) throw error;
@@ -135,12 +135,12 @@ function notPrimary({ isStandby }: DatabaseNotWritable): OperatorError {
       );
 }
 
-/** Migrates on connections of its own, without a bound on statements: a migration may be long and waits for writers. */
+/** Migrates on separate connections without a bound on statements: a migration may be long and waits for writers. */
 function migrateUnbounded(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
   return onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1, statementTimeoutMs: 0 }, migrate);
 }
 
-/** Looks for missing migrations on a connection of its own, which has the bounds of a start. */
+/** Looks for missing migrations on a separate connection with the bounds of a start. */
 async function requireMigrated(options: Options, address: DatabaseAddress): Promise<readonly string[]> {
   const pending = await onOwnPool({ ...options, ...START_BOUNDS, address, poolSize: 1 }, pendingMigrations).catch(
     (error: unknown) => {

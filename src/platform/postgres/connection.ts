@@ -7,15 +7,15 @@ import { DatabaseTimeout, keepMessage, OWN_WARNING, sqlState, toConnectionError 
 import { DatabaseNotWritable, READ_STATE, type ServerState } from './fence.js';
 
 /**
- * What every session needs, whatever the defaults of the database and the role. The service parses timestamps in this
- * form, and names its tables without their schema.
+ * The settings of every session, whatever the defaults of the database and the role. The service parses timestamps in
+ * this form, and names its tables without their schema.
  */
 const SESSION_SETTINGS = `
   set search_path to public, pg_temp;
   set timezone to 'UTC';
   set datestyle to 'ISO'`;
 
-/** This much earlier the server's own bound on a statement ends, since it also frees the server. In milliseconds. */
+/** How much shorter statement_timeout is than our own timeout, in milliseconds: the server is to stop working too. */
 const ANSWER_MARGIN_MS = 100;
 
 /** After this silence, the system probes whether a connection is still there, in milliseconds. */
@@ -24,7 +24,7 @@ const KEEP_ALIVE_MS = 30_000;
 /** After these errors PostgreSQL closes the connection (appendix A). */
 const ENDED_SQLSTATE = /^(?:08|57P|25P03)/;
 
-/** Where PostgreSQL is: a connection URL, or what the driver takes instead of one. */
+/** Where PostgreSQL is: a connection URL, or the options of the driver. */
 export type DatabaseAddress = string | pg.ClientConfig;
 
 /** How to connect. Every wait has a bound. */
@@ -35,7 +35,7 @@ export interface ConnectionOptions {
   readonly acquireTimeoutMs: number;
   /** Bound on one statement, in milliseconds; 0 for none (bulk work of the command line). */
   readonly statementTimeoutMs: number;
-  /** Throws where a server is not the one that is wanted. By default it has to take writes. */
+  /** Throws if this is not the right server. By default, it must accept writes. */
   readonly accept?: (state: ServerState) => void;
   /** Called with each warning of our own functions in the database. */
   readonly onWarning?: ((message: string) => void) | undefined;
@@ -96,10 +96,10 @@ export class Connection extends pg.Client {
   }
 
   /**
-   * Sets the session up, in the rest of the time for connecting.
+   * Sets the session up in the time that is left for connecting.
    *
-   * Each connection to a primary checks that it is one, since the address may lead to a standby by now. An open
-   * connection never comes to lead to a standby: PostgreSQL restarts for that.
+   * Each new connection to a primary checks that it is one, since the address may lead to a standby by now. An open
+   * connection cannot turn into one to a standby: PostgreSQL restarts for that.
    *
    * @throws DatabaseNotWritable, DatabaseSuperseded, DatabaseUnavailable, or the database's error
    */
@@ -114,7 +114,7 @@ export class Connection extends pg.Client {
     this.#config.accept(results.at(-1)?.rows[0] as ServerState);
   }
 
-  /** Checks once more that the server is the one that is wanted. @throws what {@link prepare} does */
+  /** Checks once more that this is the right server. @throws the errors of {@link prepare} */
   async check(): Promise<void> {
     const { rows } = await this.query<ServerState & pg.QueryResultRow>({ name: 'state', text: READ_STATE });
     this.#config.accept(rows[0] as ServerState);
@@ -138,8 +138,7 @@ export class Connection extends pg.Client {
     if (typeof query === 'object' && 'submit' in query) return super.query(query);
     const onAnswer = (typeof values === 'function' ? values : callback) as OnAnswer | undefined;
     const config = typeof query === 'string' ? { text: query } : query;
-    // With the driver's callback. What its promise holds outlives many requests, and that costs a third of the time of
-    // a page.
+    // The driver's own promise retains memory across requests; that made pages a third slower.
     const reply = new Promise<pg.QueryResult>((resolve, reject) => {
       super.query(Array.isArray(values) ? { ...config, values } : config, (error: Error | undefined, result) => {
         if (error) reject(error);
@@ -201,14 +200,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 }
 
 /**
- * Looks for a pooler that lends connections to sessions of the database by turns. It may lend the same one twice while
- * nobody else needs it, hence two connections that compete.
+ * Looks for a pooler that gives each transaction another session of the database. Without competition it may give out
+ * the same session twice, hence two connections.
  */
 export async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
   const pidOf = async (connection: Connection): Promise<number | undefined> =>
     (await connection.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
   const [own, others] = [await pidOf(one), await pidOf(other)];
-  // One, one, other: poolers lend the session that came back last, or each in turn.
+  // One, one, other: poolers pick the session that was returned last, or each in turn.
   for (const connection of [one, one, other, one, one, other]) {
     if ((await pidOf(connection)) !== (connection === one ? own : others)) return false;
   }

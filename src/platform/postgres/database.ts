@@ -20,7 +20,7 @@ export function openDatabase(options: PoolOptions): Knex {
   const pool = new Pool(options);
   const db = knex({
     client: 'pg',
-    // Of a driver's pool, Knex calls only connect(), and releases the connection.
+    // Knex only calls connect() of the pool, and releases the connection.
     connectionPool: pool as unknown as PgPool,
     // An error's text must not carry the values of the query.
     compileSqlOnError: false,
@@ -71,9 +71,9 @@ export class Statement<Row extends QueryResultRow, Values extends readonly unkno
 }
 
 /**
- * Makes a check whether a database answers, takes writes and has not been replaced, and reports the result to
- * {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot use up the
- * pool.
+ * Makes a function that checks whether a database answers, accepts writes and has not been replaced, and reports the
+ * result to {@link Health}. It takes a bounded time and never rejects. Concurrent checks share a query: probes cannot
+ * use up the pool.
  *
  * @param timeoutMs - bound on a check: less than the bound on the request that may wait for it
  */

@@ -1,8 +1,8 @@
 import { DatabaseUnavailable } from './errors.js';
 
 /**
- * Reads whether a server takes writes, and which timeline of which database it has. A standby, or a server set to
- * read-only, takes no writes. A primary reports its timeline as of now, a standby that of what it has written to disk.
+ * Reads whether a server accepts writes, and which timeline of which database it has. A standby and a server set to
+ * read-only do not accept any. A primary reports its current timeline, a standby that of the last WAL it has written.
  */
 export const READ_STATE = `select pg_is_in_recovery() as is_standby,
        current_setting('transaction_read_only')::boolean as is_read_only,
@@ -19,7 +19,7 @@ export interface ServerState {
   readonly timeline: number;
 }
 
-/** A server takes no writes where the primary should be. A standby may be out of date. */
+/** The server that should be the primary is read-only. A standby may be out of date. */
 export class DatabaseNotWritable extends DatabaseUnavailable {
   override readonly name = 'DatabaseNotWritable';
 
@@ -39,7 +39,7 @@ export interface Timeline {
   readonly number: number;
 }
 
-/** The server was the primary once. Another one has been promoted since, so what is written here is lost. */
+/** This server was the primary. Another one has been promoted since, so anything written here is lost. */
 export class DatabaseSuperseded extends DatabaseUnavailable {
   override readonly name = 'DatabaseSuperseded';
 
@@ -49,9 +49,9 @@ export class DatabaseSuperseded extends DatabaseUnavailable {
 }
 
 /**
- * Keeps a process off a primary that was replaced, also while that primary lives and its connections stay open. It
+ * Keeps a process off a primary that was replaced, even while that primary runs and its connections stay open. It
  * remembers the newest timeline that the process has connected to, or that others have published, and refuses
- * connections to an older one. Timelines of different systems have no order: the one that was connected to last counts.
+ * connections to an older one. Timelines of different systems cannot be compared: the latest connection counts.
  */
 export class Fence {
   #newest: Timeline | undefined;
@@ -87,7 +87,7 @@ export class Fence {
    * Accepts a connection to a replica. A standby reports a new timeline minutes late, after its next restart
    * point.
    *
-   * @throws DatabaseUnavailable where it is no standby of the primary
+   * @throws DatabaseUnavailable if it is not a standby of the primary
    */
   acceptReplica({ is_standby: isStandby, system, timeline }: ServerState): void {
     const newest = this.#newest;
@@ -100,14 +100,14 @@ export class Fence {
     throw new DatabaseUnavailable(`the replica does not follow the primary: ${reason}`);
   }
 
-  /** Takes note of a timeline that another process has published. */
+  /** Records a timeline that another process has published. */
   observe({ system, number }: Timeline): void {
     const newest = this.#newest;
     if (newest?.system === system && newest.number < number) this.#raise({ system, number });
   }
 
   /**
-   * Confirms that what was read or written since a moment did not come from a timeline that is known to be older.
+   * Confirms that nothing since a moment was read from or written to a timeline that is known to be older.
    *
    * @param since - {@link newest} at that moment
    * @throws DatabaseSuperseded

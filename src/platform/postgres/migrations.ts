@@ -17,8 +17,8 @@ const MIGRATION_LOCK_TIMEOUT = '60s';
 const ALREADY_EXISTS = /^42(?:P06|P07|723|710)$/;
 
 /**
- * PostgreSQL lets every role execute a new function. A role that may execute a trigger's function can attach it to a
- * table of its own. From here on, each function of this role in this database is granted by name.
+ * PostgreSQL lets every role execute a new function. A role that may execute a trigger's function can attach it to its
+ * own tables. This makes later functions of this role in this database require a grant by name.
  */
 const FUNCTIONS_FOR_NOBODY = 'alter default privileges revoke execute on functions from public;';
 
@@ -41,7 +41,7 @@ class SqlMigrationSource implements Knex.MigrationSource<string> {
   }
 }
 
-/** @returns the text of a file in `db/migrations`, with question marks that stand for themselves */
+/** @returns the text of a file in `db/migrations`, with its question marks escaped for Knex */
 async function readSql(file: string): Promise<string> {
   return (await readFile(join(MIGRATIONS_DIRECTORY, file), 'utf8')).replaceAll('?', '\\?');
 }
@@ -59,7 +59,7 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
 export async function migrate(db: Knex): Promise<readonly string[]> {
   await requireUtf8(db);
   try {
-    // A statement after the wait for the lock sees what others have committed.
+    // A statement after the wait for the lock sees the commits of the others.
     return await db.transaction(migrateWithin, { isolationLevel: 'read committed' });
   } catch (error) {
     if (!ALREADY_EXISTS.test(sqlState(error))) throw error;

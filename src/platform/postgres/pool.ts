@@ -92,7 +92,7 @@ export class Pool {
   }
 
   /**
-   * Runs one query on a connection of its own.
+   * Runs one query on a connection from the pool.
    *
    * A migration may change the columns of a statement that a connection has prepared. Then the pool closes that
    * connection, and runs the query once more, without a name.
@@ -115,7 +115,7 @@ export class Pool {
     }
   }
 
-  /** Checks the server on one connection. @throws what {@link Connection.check} does */
+  /** Checks the server on one connection. @throws the errors of {@link Connection.check} */
   async check(): Promise<void> {
     const connection = await this.connect();
     try {

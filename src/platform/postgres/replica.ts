@@ -1,19 +1,19 @@
 import type { Knex } from 'knex';
 
-/** Runs a query where the answer may be a little behind the primary. */
+/** Runs a query whose answer may be a little behind the primary. */
 export interface Read {
-  /** @param isEnough - whether an answer of the replica is recent enough; otherwise the primary is asked */
+  /** @param isEnough - whether an answer of the replica is recent enough; otherwise the query runs on the primary */
   <T>(query: (db: Knex) => Promise<T>, isEnough?: (result: T) => boolean): Promise<T>;
   /** Whether a replica may answer, and so may be behind the primary. */
   readonly mayLag: boolean;
 }
 
-/** Reads from the primary alone. */
+/** Reads only from the primary. */
 export function readFrom(primary: Knex): Read {
   return Object.assign(<T>(query: (db: Knex) => Promise<T>) => query(primary), { mayLag: false });
 }
 
-/** After a failure no query uses the replica for this long; then one query tries it again. In milliseconds. */
+/** How long no query uses the replica after a failure, in milliseconds. Then one query tries it again. */
 const RETRY_AFTER_MS = 5_000;
 
 /** Called when the replica is lost, with the reason, and when it answers again. */
@@ -28,7 +28,7 @@ export type ReplicaListener = (state: 'lost' | 'up', error?: unknown) => void;
  * The replica's bounds must leave the primary time to answer within the bound of a request.
  */
 export function readFromReplica(primary: Knex, replica: Knex, onChange: ReplicaListener): Read {
-  /** From when on the replica may be tried again; 0 while it answers. */
+  /** When the replica may be tried again; 0 while it answers. */
   let retryAt = 0;
 
   async function read<T>(query: (db: Knex) => Promise<T>, isEnough: (result: T) => boolean = () => true): Promise<T> {

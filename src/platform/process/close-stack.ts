@@ -10,7 +10,7 @@ export class CloseStack {
    *
    * @param open - adds each part to the stack
    * @param onFailure - reports a part that failed to close
-   * @throws what `open` throws
+   * @throws the error of `open`
    */
   static async open<T>(open: (opened: CloseStack) => Promise<T>, onFailure: (error: unknown) => void): Promise<T> {
     const opened = new CloseStack(onFailure);

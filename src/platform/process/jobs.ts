@@ -13,11 +13,11 @@ const LONGEST_PAUSE_MS = 10_000;
 /** The first of two numbers for PostgreSQL's advisory locks, "jobs" in ASCII. The second is of the job's name. */
 const TURN_LOCK = 0x6a6f6273;
 
-/** Work beside the requests, done again and again in rounds. A round takes steps until nothing is left to do. */
+/** Background work, repeated in rounds. A round takes steps until nothing is left to do. */
 export interface Job {
   /** As in the log, in metrics and on the status page, such as `save usage`. */
   readonly name: string;
-  /** From the end of a round that succeeded to the next, in milliseconds. It varies: servers take no common step. */
+  /** From the end of a successful round to the next, in milliseconds. It varies, so that servers do not act in step. */
   readonly intervalMs: number;
   /** Whether one server at a time does it for all: then each step is a transaction. */
   readonly isShared?: boolean;
@@ -29,7 +29,7 @@ export interface Job {
    * @param rows - the most to act on
    * @param stopping - aborted when the server stops
    * @returns whether there may be more to do
-   * @throws whatever error: the step is repeated later
+   * @throws any error: the step is repeated later
    */
   readonly step: (db: Knex, rows: number, stopping: AbortSignal) => Promise<boolean>;
 }
@@ -55,8 +55,8 @@ interface Running {
 }
 
 /**
- * Runs jobs on connections of their own, never on those of requests. A failure is logged once, with its job, and so is
- * the recovery.
+ * Runs jobs on separate connections, never on those of requests. A failure is logged once, with its job, and so is the
+ * recovery.
  */
 export class Jobs {
   readonly #running: Running[] = [];
@@ -156,5 +156,5 @@ export class Jobs {
   }
 }
 
-/** What became of a step: the job is done, has more to do, or another server is doing it. */
+/** The outcome of a step: the job is done, has more to do, or another server is doing it. */
 type Turn = { readonly doneMsAgo: number } | 'more' | 'taken';

@@ -20,7 +20,7 @@ export interface Build {
 /** Reads the version and the commit of this program. @param root - the folder of its package.json */
 export async function readBuild(root: string): Promise<Build> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
-  // `make build` writes it beside the bundled modules.
+  // `make build` writes it next to the bundled modules.
   const commit = await readFile(new URL('commit', import.meta.url), 'utf8').catch(() => '');
   return { version, commit: commit.trim() };
 }

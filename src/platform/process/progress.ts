@@ -1,4 +1,4 @@
-/** How far work on the rows of a source is. */
+/** The progress of work on the rows of a source. */
 export interface Progress {
   /** What happens to the rows, such as `reading`. */
   readonly phase: string;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-/** What the service depends on. Only the database is essential; the loss of another dependency has a cost. */
+/** A dependency of the service. Only the database is essential; the loss of another one has a cost. */
 export type Dependency = 'database' | 'redis' | 'announcements' | 'replica';
 
 /** A dependency counts as up until its loss is reported. */
@@ -14,7 +14,7 @@ export interface ComponentState {
    * on.
    */
   readonly since: number;
-  /** The names of the parts that are lost, unless it is all of it, or nothing. */
+  /** The names of the lost parts; absent if all of it or nothing is lost. */
   readonly lostParts?: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 export interface MetricDefinition<Label extends string> {
   readonly name: string;
   readonly help: string;
-  /** The names of its labels. Text from a client must never become a label's value: each value is a series for ever. */
+  /** The names of its labels. Text from a client must never be a label's value: each value adds a series that stays. */
   readonly labels?: readonly Label[];
 }
 
@@ -20,7 +20,7 @@ export interface ReadDefinition<Label extends string> extends MetricDefinition<L
 
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** The metrics of one process, by prom-client alone: its successor `@prometheus-io/client` requires Node.js 22. */
+/** The metrics of one process, made with prom-client: its successor `@prometheus-io/client` requires Node.js 22. */
 export class Metrics {
   readonly #registry = new Registry();
 

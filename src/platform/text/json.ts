@@ -1,4 +1,4 @@
-/** @returns undefined for what is not JSON */
+/** @returns undefined for text that is not JSON */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -7,7 +7,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Whether a value of JSON is an object; an array is none. */
+/** Whether a value of JSON is an object. Arrays do not count. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,11 +1,10 @@
 /**
- * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They turn the direction of what
- * follows, also beyond the text that holds them. A name with them can make a page or a table appear to read
- * differently.
+ * The embeddings, overrides and isolates of the Unicode bidirectional algorithm. They change the direction of the text
+ * after them, even beyond the name that contains them, and so can make a page or a table read differently.
  */
 export const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/gu;
 
-/** Matches what a name or a label of one line must not contain. */
+/** Matches the characters that a name or a label of one line must not contain. */
 const UNPRINTABLE = /\p{Cc}|\p{Cs}|[\u2028\u2029]/u;
 
 /** What to do about a name or a label that {@link isPlainText} refuses. */

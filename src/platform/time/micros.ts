@@ -22,7 +22,7 @@ export function toRfc3339(micros: Micros): string {
   return `${date}.${String(fraction).padStart(6, '0')}Z`;
 }
 
-/** Reads what {@link toRfc3339} writes. */
+/** Reads the form of {@link toRfc3339}. */
 export function fromRfc3339(text: string): Micros {
   const [seconds = '', fraction = ''] = text.slice(0, -1).split('.');
   return BigInt(Date.parse(`${seconds}Z`)) * 1000n + BigInt(fraction);
@@ -37,7 +37,7 @@ export function toSeconds(micros: Micros): number {
   return Number(micros) / 1e6;
 }
 
-/** Reads what {@link toSeconds} has written, to the nearest microsecond. */
+/** Reads the form of {@link toSeconds}, to the nearest microsecond. */
 export function fromSeconds(seconds: number): Micros {
   return BigInt(Math.round(seconds * 1e6));
 }

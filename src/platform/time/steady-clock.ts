@@ -1,9 +1,9 @@
 /**
- * A clock that never goes back, in milliseconds. What it counts from means nothing.
+ * A clock that never goes back, in milliseconds. Its zero is arbitrary: only differences matter.
  *
- * The monotonic clock alone would not do: it stands still while a machine is suspended. This clock therefore adds
- * what the time of day has gained on it. When somebody sets the time of day back, nothing lasts longer. When somebody
- * sets it ahead, things end early.
+ * A monotonic clock is not enough: it stands still while a machine is suspended. This clock therefore adds however much
+ * the time of day has gained on it. If the time of day is set back, nothing lasts longer; if it is set ahead, things
+ * end early.
  */
 export class SteadyClock {
   readonly #origin: number;
