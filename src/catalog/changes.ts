@@ -15,7 +15,7 @@ export interface ChangesPage {
 }
 
 /**
- * Reads what changed after a position, oldest first, at most one page.
+ * Reads the entries that changed after a position, oldest first, at most one page.
  *
  * @param db - the primary. Its clock, active writers and feed start cannot be read from a replica.
  * @param read - reads the usual page, if possible from a replica. Replay follows the order of commits, so a replica has
@@ -47,8 +47,8 @@ async function readUsualPage(db: Knex, read: Read, since: Micros): Promise<Chang
   const feedStart = read.mayLag ? (await readBounds(db)).feedStart : undefined;
   const { entries, hasMore, followsEntry, feedId } = await read((either) => readFeed(either, position, feedStart));
   const nextSince = stampOfLast(entries) ?? (followsEntry && position === since ? since : undefined);
-  // No object spread: in Node.js 20, V8 would make a hidden class each time, which only a full garbage collection
-  // frees.
+  // No object spread: in Node.js 20, V8 would make a hidden class each time, and free it only in a full garbage
+  // collection.
   return nextSince === undefined ? undefined : { entries, hasMore, nextSince, feedId };
 }
 

@@ -1,4 +1,4 @@
-/** What the rows of a file are; also the name of the table that they go into. */
+/** The kind of the rows of a file; also the name of their table. */
 export type Kind = 'titles' | 'people' | 'collections';
 
 /** A column that files are imported into and exported from. */
@@ -6,8 +6,8 @@ export interface Column {
   readonly name: string;
   readonly type: 'id' | 'text' | 'media_type' | 'boolean';
   /**
-   * Makes the column optional: the value of a new row whose file has none, as in the table (db/migrations). A known row
-   * keeps its value.
+   * Makes the column optional: the value of a new row if the file lacks the column, as in the table (db/migrations). A
+   * known row keeps its value.
    */
   readonly default?: 'false';
 }

@@ -92,14 +92,14 @@ const READ_CLOCK = new Statement<BoundsRow & { readonly clock: string; readonly 
 );
 
 /**
- * Reads one page of the feed: what changed after a position, oldest first. Requests that arrive together with the same
- * position share it; mirrors that are up to date all have the same one.
+ * Reads one page of the feed: the entries that changed after a position, oldest first. Requests that arrive together
+ * with the same position share it; mirrors that are up to date all have the same one.
  *
  * The page is complete without a lock because writers commit in the order of their stamps (db/migrations): no entry can
  * appear later at or before a stamp that was read.
  *
  * @param feedStart - the required feed start, for a replica that may not have it yet; undefined for any
- * @returns the page; also empty if the feed start lies after the position, or is not the required one
+ * @returns the page; it is also empty if the feed start lies after the position, or is not the required one
  */
 export function readFeed(db: Knex, position: Micros, feedStart?: Micros): Promise<FeedPage> {
   return readPage(db, { position, feedStart });
@@ -156,10 +156,10 @@ export const readBounds = coalesced(async (db) => toBounds(known(await inTurn(db
 
 /**
  * Reads the bounds of the feed and the database's clock, then checks whether a writer of the catalogue is active. If
- * none is, every later commit is stamped by a later reading of the clock.
+ * not, every later commit is stamped by a later reading of the clock.
  *
  * Only a page whose statement begins after this call returns has all entries before the safe time: a statement sees
- * what was committed when it began.
+ * everything that was committed when it began.
  */
 export async function readFeedClock(db: Knex): Promise<FeedClock> {
   const row = known(await inTurn(db, () => READ_CLOCK.first(db)));
@@ -170,8 +170,8 @@ export async function readFeedClock(db: Knex): Promise<FeedClock> {
 const TURNS = new WeakMap<Knex, Semaphore>();
 
 /**
- * Reads on at most half of the connections: mirrors that catch up, or that wait for a slow database, leave the others to
- * the requests of everybody else.
+ * Reads on at most half of the connections, so that mirrors which catch up, or wait for a slow database, leave the
+ * others to other requests.
  *
  * @throws DatabaseTimeout if it was not its turn in time; the database's error
  */
@@ -182,7 +182,7 @@ async function inTurn<T>(db: Knex, read: () => Promise<T>): Promise<T> {
   const queuedAt = performance.now();
   await turns.acquire();
   try {
-    // Later, its request has been answered.
+    // By then, the request has been answered.
     if (performance.now() - queuedAt <= acquireTimeoutMs) return await read();
     throw new DatabaseTimeout('no connection was free in time to read the feed');
   } finally {

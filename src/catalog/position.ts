@@ -18,13 +18,13 @@ const CLOCK_MARGIN: Micros = DAY;
 
 /**
  * Decides from where a page is read. Beyond the newest entry, an active writer may have stamped rows that are not
- * committed yet, so the page is read from that entry on and shows what has been committed meanwhile.
+ * committed yet, so the page is read from that entry on and shows anything that has been committed meanwhile.
  */
 export function startOfReading(since: Micros, { feedStart, newest }: FeedBounds): Micros {
   return earlier(later(beforeRounding(since), feedStart), newest);
 }
 
-/** What decides the position after a page. */
+/** The values that decide the position after a page. */
 export interface PageEnd {
   readonly since: Micros;
   /** The stamp of the page's last entry; undefined for an empty page. */

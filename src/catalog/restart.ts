@@ -26,9 +26,9 @@ export interface RestartedFeed {
 }
 
 /**
- * Starts the feed anew, with an identity of its own: after the commit, every server refuses all positions that were
- * given out before. Needed when the database has lost commits that mirrors may have seen: a backup was restored, or a
- * standby without these commits took over.
+ * Restarts the feed with a new identity: after the commit, every server refuses all positions that were given out
+ * before. Needed when the database has lost commits that mirrors may have seen: a backup was restored, or a standby
+ * without these commits took over.
  *
  * Positions come from stamps and from the database's clock, and stamps from the later of the clock and the last stamp.
  * The new feed start is therefore later than the clock, the last stamp and `after`. The writers' lock is held
@@ -74,7 +74,7 @@ export async function restartFeed(
       );
       return { feedStart: fromRfc3339(feedStart), clock: fromRfc3339(clock) };
     },
-    // A statement after the wait for the lock sees what the earlier writers have committed.
+    // A statement after the wait for the lock sees the commits of the earlier writers.
     { isolationLevel: 'read committed' },
   );
 }

@@ -4,7 +4,7 @@ import { poolOf } from '../platform/postgres/database.js';
 import type { PooledConnection } from '../platform/postgres/pool.js';
 
 /**
- * Runs work in a database session of its own, which ends with its temporary tables, settings and open transaction.
+ * Runs work in a separate database session, which ends with its temporary tables, settings and open transaction.
  *
  * @param signal - when aborted, PostgreSQL cancels the current statement, so the work fails at once
  */

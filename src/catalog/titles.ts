@@ -18,7 +18,7 @@ const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
 /**
  * Finds a title by its id. Requests that arrive together share one query.
  *
- * @returns undefined when the catalogue has none
+ * @returns undefined if the catalogue has no such title
  */
 export const findTitle = batched<string, Title | undefined>(async (db, ids) => {
   const titles = new Map<string, Title>();

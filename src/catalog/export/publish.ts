@@ -20,8 +20,8 @@ export interface PublishOptions {
 }
 
 /**
- * Publishes all titles, people and collections as of one moment. Until the new manifest stands, the folder's earlier
- * copies are unchanged. Streams the rows, so memory stays flat at any size.
+ * Publishes all titles, people and collections as of one moment. Until the new manifest is in place, the earlier copies
+ * in the folder are unchanged. Streams the rows, so memory stays flat at any size.
  *
  * @throws the database's or the system's error, or the reason of the aborted signal
  */
@@ -81,7 +81,7 @@ async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: Kind, pos
   return { kind, name, bytes, decoded_bytes: decodedBytes, rows, sha256, columns: COPIED[kind] };
 }
 
-/** @returns a statement that writes the rows of a kind as a published copy has them */
+/** @returns a statement that writes the rows of a kind in the form of published copies */
 function copyStatement(kind: Kind): string {
   const values = COPIED[kind].map((column) =>
     column === 'updated_at'

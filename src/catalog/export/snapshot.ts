@@ -15,7 +15,7 @@ type WriteText = (text: AsyncIterable<Buffer>) => Promise<void>;
 export interface Snapshot {
   /** Streams the rows of a statement `copy … to stdout`. @returns the number of rows */
   copy(statement: string, write: WriteText): Promise<number>;
-  /** Whatever was committed with a stamp up to this is in the snapshot; undefined when unknown. */
+  /** The snapshot has every commit with a stamp up to this one; undefined when unknown. */
   readonly completeUntil: Micros | undefined;
   /** @returns the identity of the feed, a UUID; undefined if the database has lost it */
   feedId(): Promise<string | undefined>;
@@ -23,7 +23,7 @@ export interface Snapshot {
   position(): Promise<Micros>;
 }
 
-/** How much the clocks of a database and of the one that takes over from it may differ. */
+/** How much the clocks of a database and of its successor after a failover may differ. */
 const CLOCK_DIFFERENCE: Micros = 60n * MICROS_PER_SECOND;
 
 /** Bound on the wait for a table that another program, such as a migration, has locked. */
@@ -64,7 +64,7 @@ export async function withSnapshot<T>(
 
 /**
  * @param query - selects the rows
- * @returns a statement that writes each row as a JSON object on a line of its own
+ * @returns a statement that writes each row as a JSON object, one a line
  */
 export function copyAsNdjson(query: string): string {
   // CSV with a quote and a delimiter that JSON never contains leaves the JSON unchanged; COPY's text format would

@@ -6,7 +6,7 @@ import { OperatorError } from '../../errors.js';
 const GZIP = Buffer.from([0x1f, 0x8b]);
 const UTF8_BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
-/** How files begin that look like CSV to users: the bytes, what the file is, what to do, and where the bytes are. */
+/** Signatures of files that users take for CSV: the bytes, the kind of file, what to do, and the place of the bytes. */
 const UNSUPPORTED: readonly (readonly [mark: Buffer, what: string, advice: string, at?: number])[] = [
   [Buffer.from([0xff, 0xfe]), 'UTF-16 text', 'Convert it to UTF-8.'],
   [Buffer.from([0xfe, 0xff]), 'UTF-16 text', 'Convert it to UTF-8.'],

@@ -4,8 +4,8 @@ import { decodeUtf8, LONGEST_ROW, NOT_UTF8, quoteBytes, type RowReader, type Row
 
 /**
  * CSV is that of RFC 4180. It allows no quote in an unquoted field, and programs differ on its meaning: such a row is
- * rejected. TSV is IANA `text/tab-separated-values` with the escapes of PostgreSQL's text format, of which plain TSV
- * has `\N` alone, as public movie databases do. There a quote is an ordinary character.
+ * rejected. TSV is IANA `text/tab-separated-values` with the escapes of PostgreSQL's text format, of which plain TSV,
+ * such as that of public movie databases, has only `\N`. In TSV, a quote is an ordinary character.
  */
 export type Dialect = 'csv' | 'tsv' | 'plain tsv';
 
@@ -39,7 +39,7 @@ const INCOMPLETE = -1;
  * Reads CSV or TSV with a header line. Fields of CSV may be quoted, with doubled quotes and line breaks inside. Lines
  * end in LF, CRLF or CR. Empty lines are skipped.
  *
- * A malformed row costs that row alone: reading resumes at the next line of the file, also after a quote that never
+ * A malformed row costs only that row: reading resumes at the next line of the file, even after a quote that never
  * closes. The package csv-parse drops all rows up to the next quote, counts a CRLF within quotes as two lines, and
  * takes seven times as long.
  */

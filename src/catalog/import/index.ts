@@ -47,8 +47,8 @@ const PIECE = 64 * 1024;
  * Memory stays flat at any size.
  *
  * @param source - the bytes, which may be gzip; destroyed in the end
- * @throws OperatorError for unusable options, headers and sources, for too many rejected rows, and when the
- *   signal is aborted, with what was written
+ * @throws OperatorError for unusable options, headers and sources, for too many rejected rows, and when the signal is
+ *   aborted, with the number of rows written
  */
 export async function importCatalogue(db: Knex, source: Readable, options: ImportOptions): Promise<ImportResult> {
   const { kind, format, maxRejected = Infinity, signal, onRejected, onWarning } = options;

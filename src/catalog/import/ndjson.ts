@@ -3,7 +3,7 @@ import { printable } from '../../platform/text/plain-text.js';
 import { missingColumns, type MappedColumn } from './mapping.js';
 import { decodeUtf8, LONGEST_ROW, NOT_UTF8, quoteBytes, type RowReader, type RowSink } from './reader.js';
 
-/** After this many rows without a needed column, the file has another name for it. */
+/** After this many rows without a needed column, the file is assumed to have another name for it. */
 const ROWS_WITHOUT_COLUMN = 100;
 
 /** The longest part of the JSON parser's message that a message shows, in characters. */

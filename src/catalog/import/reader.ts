@@ -26,7 +26,7 @@ export interface RowSink {
  * Takes a rejected row, or a suspicious one.
  *
  * @param reason - the same for all rows with this fault
- * @param found - what this row has, fit to print
+ * @param found - the content of the row, safe to print
  */
 export type OnRejected = (line: number, reason: string, found: string) => void;
 

@@ -22,7 +22,7 @@ class Rejection {
   ) {}
 }
 
-/** COPY text, or why there is none. */
+/** The COPY text of a row, or why it is left out. */
 type Checked = string | typeof SKIP | Rejection;
 
 /**

@@ -106,8 +106,8 @@ export async function mergeStaged(
     signal?.throwIfAborted();
     const range = [`(${page},0)`, `(${page + step},0)`];
     await session.query('begin');
-    // Before the first statement that reads the catalogue: one that waits for the lock in its trigger would still see
-    // the catalogue from before the wait.
+    // The lock is taken before the first statement that reads the catalogue: a statement that waits for it in a trigger
+    // would still see the catalogue from before the wait.
     await session.query('select public.catalog_lock_writers()');
     // Forces index lookups. While a small table fills, the planner's statistics are wrong, and a scan of the whole
     // table for each row takes minutes. On a large table a scan for each batch takes seconds.
@@ -133,7 +133,7 @@ async function countPages(session: ClientBase): Promise<number> {
   return rows[0]?.pages ?? 0;
 }
 
-/** What a batch will do. */
+/** How many rows a batch will create and change. */
 interface Survey {
   readonly rows: number;
   /** How many rows have an id that is in the catalogue. */
