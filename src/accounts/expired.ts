@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/rows.js';
 import { ABSOLUTE_DAYS, IDLE_HOURS } from './sessions.js';
 
-/** What has expired, by table. */
+/** The condition for expired rows, by table. */
 const EXPIRED = {
   sign_in_links: 'expires_at < now()',
   sign_ups: 'expires_at < now()',

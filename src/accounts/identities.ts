@@ -120,7 +120,7 @@ export async function findSignUp(db: Knex, token: string | undefined): Promise<I
  * Ends a sign-up. Of several concurrent attempts, one gets the identity.
  *
  * @param db - a transaction that also makes the developer
- * @returns undefined if there is none to end
+ * @returns undefined if there is no such sign-up
  */
 export async function endSignUp(db: Knex, token: string | undefined): Promise<Identity | undefined> {
   const hash = hashToken(token);

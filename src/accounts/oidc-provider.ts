@@ -57,7 +57,7 @@ interface Discovered {
  * An identity provider (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
  *
  * A sign-in in progress is a random secret in the browser's cookie, and nothing on the server. State, nonce and PKCE
- * verifier are derived from the secret, which binds them to that browser; none of them reveals another.
+ * verifier are derived from the secret, which binds them to that browser. Knowing one does not reveal another.
  *
  * The provider gets no request before somebody signs in. Its description is read once.
  */
@@ -104,7 +104,7 @@ export class OidcProvider {
   }
 
   /**
-   * Whether the returning browser is the one that began. Check this first: it costs nothing.
+   * Whether the returning browser is the one that began the sign-in. Check this first: it costs nothing.
    *
    * @param secret - from the browser's cookie
    * @param answer - the query that the provider sent the browser back with
@@ -177,7 +177,7 @@ export class OidcProvider {
 
   readonly #discover = shareWhilePending(async (): Promise<Discovered> => {
     const { issuer, clientId, clientSecret } = this.settings;
-    // Loaded where it is used: most servers have no provider.
+    // Loaded on first use: most servers have no provider.
     const client = await import('openid-client');
     const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
     // Basic, unless the provider takes only the other (Discovery, section 3).
@@ -188,7 +188,8 @@ export class OidcProvider {
     };
     const config = await client.discovery(new URL(issuer), clientId, clientSecret, authentication, {
       timeout: TIMEOUT_SECONDS,
-      // The settings allow http for a provider on this machine alone. The package marks this only to make it stand out.
+      // The settings allow http only for a provider on this machine. The package deprecates this only to make it stand
+      // out.
       // oxlint-disable-next-line typescript/no-deprecated
       ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
     });

@@ -39,7 +39,7 @@ export async function listPasskeys(db: Knex, developerId: number): Promise<reado
     .orderBy('id');
 }
 
-/** @returns what authenticators need to recognise the passkeys of a developer */
+/** @returns the ids and transports of the passkeys of a developer, by which authenticators recognise them */
 export async function listCredentials(
   db: Knex,
   developerId: number,
@@ -113,8 +113,7 @@ export async function createChallenge(db: Knex, sessionId: number | null): Promi
 }
 
 /**
- * Spends a challenge, whether or not what was signed turns out to be valid. Of several concurrent attempts, one
- * succeeds.
+ * Spends a challenge, whether or not the signature turns out to be valid. Of several concurrent attempts, one succeeds.
  *
  * @param token - from the browser's cookie
  * @returns false for a challenge that is unknown, spent or expired, or was made for another session
@@ -131,7 +130,7 @@ export async function spendChallenge(db: Knex, token: string | undefined, sessio
  * transaction.
  *
  * @param challenge - spent
- * @param answer - what the browser returned, JSON
+ * @param answer - the response of the browser, JSON
  * @returns the developer's id
  * @throws PasskeyRefused
  */

@@ -15,7 +15,7 @@ const ALGORITHMS = [-8, -7, -257];
 /** The longest credential id that WebAuthn allows, 1,023 bytes, in base64url. */
 const CREDENTIAL_ID = /^[\w-]{1,1364}$/;
 
-/** The service towards browsers: passkeys belong to a host name, and work on no other. */
+/** The service as browsers see it: a passkey works only for the host name that it was made for. */
 export interface RelyingParty {
   /** The host name. */
   readonly id: string;
@@ -44,14 +44,14 @@ export interface PublicKey {
 export type PasskeyRefusal =
   /** The challenge is unknown, spent or too old, or belongs to another browser or session. */
   | 'expired'
-  /** What the browser sent is malformed, or does not verify. */
+  /** The response of the browser is malformed, or does not verify. */
   | 'invalid'
-  /** Nobody's: it was removed, or belongs to another service. */
+  /** Unknown: it was removed, or belongs to another service. */
   | 'unknown'
   | 'duplicate'
   /** The session that adds it has ended, or its developer is suspended. */
   | 'no_session'
-  /** The developer has as many as one may have. */
+  /** The developer has reached the maximum. */
   | 'too_many';
 
 /** A passkey is refused. Pages have a text for each reason. */
@@ -65,14 +65,14 @@ export class PasskeyRefused extends Error {
 
 /**
  * @param publicUrl - an origin: https, or http on this machine
- * @returns undefined for an IP address, which browsers accept for no passkey
+ * @returns undefined for an IP address: browsers allow passkeys for host names only
  */
 export function relyingPartyOf(publicUrl: string): RelyingParty | undefined {
   const { hostname: id, origin } = new URL(publicUrl);
   return id.startsWith('[') || isIP(id) > 0 ? undefined : { id, origin };
 }
 
-/** Loaded where it is used: 24 MB and a quarter of a second that servers without passkeys do not need. */
+/** Loaded on first use: it costs 24 MB and a quarter of a second, which servers without passkeys save. */
 const webauthn = () => import('@simplewebauthn/server');
 
 /**
@@ -109,7 +109,7 @@ export function requestOptions({ id }: RelyingParty, challenge: string): PublicK
 }
 
 /**
- * Verifies what a browser returned for {@link creationOptions}.
+ * Verifies the response of a browser to {@link creationOptions}.
  *
  * @param answer - JSON
  * @throws PasskeyRefused
@@ -119,8 +119,8 @@ export async function verifyCreation(party: RelyingParty, challenge: string, ans
   const { decodeAttestationObject, isoBase64URL, isoCBOR } = await import('@simplewebauthn/server/helpers');
   return orInvalid(async () => {
     const response = JSON.parse(answer) as RegistrationResponseJSON;
-    // No attestation was requested, and none is trusted. To verify one, the library would fetch the lists of revoked
-    // certificates from the URLs that it names, which anybody may choose.
+    // No attestation was requested, so attestations are not trusted. To verify one, the library would fetch the lists
+    // of revoked certificates from URLs in it, which anybody may choose.
     const attested = decodeAttestationObject(isoBase64URL.toBuffer(response.response.attestationObject));
     const unattested = { fmt: 'none', attStmt: new Map(), authData: attested.get('authData') };
     response.response.attestationObject = isoBase64URL.fromBuffer(isoCBOR.encode(new Map(Object.entries(unattested))));
@@ -141,7 +141,7 @@ export async function verifyCreation(party: RelyingParty, challenge: string, ans
   });
 }
 
-/** What a browser returned for {@link requestOptions}, before it is verified. */
+/** The response of a browser to {@link requestOptions}, before it is verified. */
 export interface Assertion {
   readonly credentialId: Buffer;
   readonly response: AuthenticationResponseJSON;
@@ -159,7 +159,7 @@ export function parseAssertion(answer: string): Promise<Assertion> {
 /**
  * Verifies that the owner of a passkey has signed a challenge.
  *
- * @returns what the authenticator reports about the passkey
+ * @returns the state of the passkey that the authenticator reports
  * @throws PasskeyRefused also when an authenticator that counts has counted backwards, since it may have been copied
  */
 export async function verifyAssertion(
@@ -193,7 +193,7 @@ function expectationsOf({ id, origin }: RelyingParty, challenge: string) {
   };
 }
 
-/** What an authenticator stores beside a passkey and returns with it. A developer's new passkey replaces the old. */
+/** Authenticators store it and return it with a passkey. A developer's new passkey replaces the old one. */
 function userHandle(developerId: number): string {
   return `catalog-developer-${developerId}`;
 }
@@ -207,7 +207,7 @@ function knownTransports(transports: unknown): readonly Transport[] {
   return TRANSPORTS.filter((known) => Array.isArray(transports) && transports.includes(known));
 }
 
-/** The library throws an error of no class of its own for each thing that is wrong with an answer. */
+/** The library throws a plain Error for every fault of an answer. */
 async function orInvalid<T>(act: () => T | Promise<T>): Promise<T> {
   try {
     return await act();

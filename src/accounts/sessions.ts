@@ -27,7 +27,7 @@ export interface Session {
   readonly id: number;
   readonly developerId: number;
   readonly projectName: string;
-  /** When the developer was suspended: a suspended developer may only read. */
+  /** When the developer was suspended; a suspended developer may only read. */
   readonly suspendedAt: string | null;
   readonly signedInAt: string;
   /** Whether the sign-in was within {@link RECENT_MINUTES}. */
@@ -59,7 +59,7 @@ const FIND_SESSION = new Statement<Session, [hash: Buffer]>(
 );
 
 /**
- * Signs a developer in with a new token: the one that the browser had before may have been planted by somebody else.
+ * Signs a developer in with a new token. The browser's previous token is never reused, against session fixation.
  *
  * @param db - the transaction that has identified the developer
  * @param replaced - the token that the browser sent; its session ends
@@ -86,7 +86,7 @@ export async function startSession(
   return token;
 }
 
-/** @returns the session of a token; undefined if there is none or it has ended */
+/** @returns the session of a token; undefined if it is unknown or has ended */
 export async function findSession(db: Knex, token: string | undefined): Promise<Session | undefined> {
   const hash = hashToken(token);
   return hash && FIND_SESSION.first(db, hash);
@@ -124,7 +124,7 @@ export async function endSession(db: Knex, token: string | undefined): Promise<v
   });
 }
 
-/** @returns the id of the developer whose session it was; undefined if there was none */
+/** @returns the id of the developer whose session it was; undefined if there was no session */
 async function removeSession(db: Knex, token: string | undefined): Promise<number | undefined> {
   const hash = hashToken(token);
   if (hash === undefined) return undefined;

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** A slow hash would add nothing but latency: nobody can guess 256 random bits. */
+/** A slow hash would only add latency: nobody can guess 256 random bits. */
 const TOKEN_BYTES = 32;
 
 const TOKEN_FORMAT = /^[0-9a-f]{64}$/;
@@ -9,7 +9,7 @@ const TOKEN_FORMAT = /^[0-9a-f]{64}$/;
 export interface NewToken {
   /** 64 hexadecimal digits. The request log redacts such a run; hyphens, as in base64url, would break it. */
   readonly token: string;
-  /** Its SHA-256, 32 bytes: what is stored. */
+  /** Its SHA-256, 32 bytes; only this is stored. */
   readonly hash: Buffer;
 }
 
