@@ -19,7 +19,7 @@ export interface SiteParts extends DeadlineParts {
   /** Counts reports of keys that this service does not have, by the address that sent them. */
   readonly failedReports: FailedAttempts;
   readonly health: Health;
-  /** Reads what is left of a developer's limits. */
+  /** Reads the remaining limits of a developer. */
   readonly limiter: QuotaReader;
   /** How many proxies stand in front of the service. */
   readonly trustedProxies: number;
@@ -30,7 +30,7 @@ export interface SiteParts extends DeadlineParts {
 export interface StaticFiles {
   /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
   readonly paths: Readonly<Record<'site.css' | 'site.js' | 'favicon.svg' | 'source-sans-3.woff2', string>>;
-  /** For browsers and programs that ask for `/favicon.ico`, whatever a page names. */
+  /** For browsers and programs that request `/favicon.ico` without looking at a page. */
   readonly favicon: Representation;
   /** Every file by its path. */
   readonly representations: ReadonlyMap<string, Representation>;
@@ -50,7 +50,7 @@ export interface PageDescription {
   readonly address?: string | undefined;
   /** The id of the element that "Skip to content" leads to; by default everything below the header. */
   readonly contentId?: string;
-  /** Which entry of the navigation is marked; none where it is left out. */
+  /** The entry of the navigation to mark, if any. */
   readonly section?: 'home' | 'docs' | 'guides' | 'settings';
 }
 
@@ -59,7 +59,7 @@ export interface LayoutProps extends PageDescription {
   readonly children: ComponentChildren;
 }
 
-/** What every page needs, for developers and for operators. */
+/** The frame of a page, for developers or for operators. */
 export interface PageFrame {
   readonly files: StaticFiles;
   /** The origin of the pages for people, such as `https://catalog.example.com`. Known once the server listens. */
@@ -68,13 +68,13 @@ export interface PageFrame {
   readonly docs: () => string | undefined;
   /** Where developers reach the operator: a `mailto:` or web URL. */
   readonly operatorContact: string | undefined;
-  /** What stands around the body of a page; the frame of the public pages where it is left out. */
+  /** Surrounds the body of a page; by default, the layout of the public pages. */
   readonly Layout?: (props: LayoutProps) => VNode;
 }
 
 /** The options of the pages for people. */
 export interface SiteOptions extends PageFrame {
-  /** The credit that projects show beside the data where attribution is required of them. */
+  /** The credit that projects must show next to the data, if they are required to. */
   readonly attribution: string | undefined;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
@@ -91,7 +91,7 @@ export interface PageState extends RequestState {
   mayHaveChanged?: boolean;
   /** The content of a POST request. */
   form?: URLSearchParams;
-  /** What every plan is called, by its id; for pages that show plans. */
+  /** The name of every plan, by its id; for pages that show plans. */
   planNames?: ReadonlyMap<string, string>;
 }
 

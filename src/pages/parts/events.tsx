@@ -15,7 +15,7 @@ interface EventTableProps {
   readonly events: readonly DeveloperEvent[];
   /** Whether all events are those of one key, which they need not name. */
   readonly isOfOneKey?: boolean;
-  /** What the developer is called; an operator reads the events of others. */
+  /** How the table refers to the developer: an operator reads the events of others. */
   readonly developer?: string;
 }
 

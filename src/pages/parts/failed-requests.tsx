@@ -5,7 +5,7 @@ import { Deployment, RelativeTime } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 import { KeyName } from './keys.js';
 
-/** What is kept of failed requests, in a sentence. */
+/** Which failed requests are kept, in a sentence. */
 export const KEPT = `The last ${KEPT_FAILURES} failed requests within ${KEPT_FAILURE_DAYS} days, at most one a second from each server.`;
 
 /** The longest id that a request can have. */

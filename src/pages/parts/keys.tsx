@@ -55,7 +55,7 @@ export function KeyReference({ prefix, label }: Omit<KeyNameProps, 'address'>): 
   );
 }
 
-/** The state of a key in one word, with the key that replaces it and what its owner should look at. */
+/** The state of a key in one word, with its successor and with hints for its owner. */
 function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
   const { successor, isSuspended } = record;
   const state = stateOf(record);
@@ -113,7 +113,7 @@ interface KeyFactsProps {
   readonly more: Named;
 }
 
-/** What is known about a key. */
+/** The facts about a key. */
 export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VNode {
   const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
   const path = useContext(KeyPath)(prefix);
@@ -151,7 +151,7 @@ interface KeyTableProps {
   readonly canRevoke: boolean;
 }
 
-/** Keys, with links to what the reader may do with the active ones. Nothing without keys. */
+/** Keys, with links for the actions that the reader may take on the active ones. Renders nothing without keys. */
 export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTableProps): VNode | null {
   const pathOf = useContext(KeyPath);
   if (rows.length === 0) return null;
@@ -223,7 +223,7 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
 }
 
 interface LastUseProps {
-  /** What the sentence begins with. */
+  /** The beginning of the sentence. */
   readonly of: string;
   readonly record: KeyRecord;
 }

@@ -6,7 +6,7 @@ import type { PageContext, PageFrame, PageRouter, PageState, StaticFiles } from 
 import { receiveForm } from './forms/form.js';
 import { IMMUTABLE } from './web/static-files.js';
 
-/** Creates a router of pages, with what every page needs: the forms that it receives, and the files that it loads. */
+/** Creates a router of pages that receives forms and serves the files that every page loads. */
 export function createPageRouter({ representations }: Pick<StaticFiles, 'representations'>): PageRouter {
   const router: PageRouter = new Router<PageState>({ sensitive: true });
   router.use(receiveForm);
@@ -17,7 +17,7 @@ export function createPageRouter({ representations }: Pick<StaticFiles, 'represe
 
 /** Answers requests by pages. */
 interface PageServer {
-  /** @throws what a page throws, and Problem where no page answers */
+  /** @throws the errors of the page, and Problem if no page answers */
   readonly answer: (ctx: PageContext) => Promise<void>;
   /** Answers with an error as a page. */
   readonly answerError: (ctx: PageContext, error: unknown) => void;

@@ -23,7 +23,7 @@ export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), ...KIND_NAMES.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
 }
 
-/** The number of requests, and what became of them. */
+/** The number of requests, by outcome. */
 export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
   return (
     <Stats
@@ -86,7 +86,7 @@ const HEIGHT = 200;
 const TOP = 8;
 const BOTTOM = 24;
 
-/** The width of the numbers beside a chart. */
+/** The width of the numbers of the scale. */
 const SCALE_WIDTH = 44;
 
 /** The most lines of the grid above the axis, by the height of a chart. */
@@ -180,7 +180,7 @@ function Chart({ range, buckets }: ChartsProps): VNode {
   );
 }
 
-/** @returns `1,234 successful, 3 failed`, without kinds that have none */
+/** @returns `1,234 successful, 3 failed`, without kinds that do not occur */
 function describeCounts(counts: UsageCounts): string {
   const parts = KIND_NAMES.filter((kind) => counts[kind] > 0).map(
     (kind) => `${formatCount(counts[kind])} ${KINDS[kind].toLowerCase()}`,
@@ -191,7 +191,7 @@ function describeCounts(counts: UsageCounts): string {
 /**
  * @param axis - where the lowest part stands, in pixels from the top
  * @param heightOf - a count in pixels
- * @returns the parts of a bar, from the lowest; each is high enough to be visible beside a million others
+ * @returns the parts of a bar, from the lowest; each is high enough to be visible next to a million others
  */
 function stack(counts: UsageCounts, axis: number, heightOf: (count: number) => number) {
   let top = axis;

@@ -6,12 +6,12 @@ import type { PageFrame } from '../context.js';
 import { highlight, type Language } from './highlight.js';
 
 interface CodeBlockProps {
-  /** What the block holds, for the line above it and for screen readers: `curl`, `Response`. */
+  /** The name of the block, for the line above it and for screen readers: `curl`, `Response`. */
   readonly label: string;
   readonly code: string;
   /** Highlights the code. */
   readonly language?: Language | undefined;
-  /** A key, which is shown once: it wraps, so that all of it is seen. */
+  /** For a key, which is shown once: it wraps, so that all of it is visible. */
   readonly isSecret?: boolean;
 }
 
@@ -37,17 +37,17 @@ export function CodeBlock({ label, code, language, isSecret = false }: CodeBlock
   );
 }
 
-/** How good or bad something is, which decides the colour of a notice or a badge. */
+/** The severity of a notice or a badge, which decides its colour. */
 export type Tone = 'info' | 'ok' | 'warning' | 'danger';
 
 interface NoticeProps {
   readonly tone: Tone;
-  /** Whether screen readers announce it: the outcome of what somebody has just done, or what keeps them from it. */
+  /** Makes screen readers announce it: `status` for the outcome of an action, `alert` for an obstacle to it. */
   readonly role?: 'status' | 'alert';
   readonly children: ComponentChildren;
 }
 
-/** A paragraph that stands apart from the text. An alert has the focus, so that it is read first. */
+/** A highlighted paragraph. An alert has the focus, so that it is read first. */
 export function Notice({ tone, role, children }: NoticeProps): VNode {
   return (
     <p class={`notice tone-${tone}`} role={role} {...(role === 'alert' && { tabIndex: -1, autofocus: true })}>
@@ -62,7 +62,7 @@ export function Badge({ tone, children }: { readonly tone: Tone; readonly childr
 }
 
 interface ButtonProps {
-  /** Where it leads. Without an address, it sends its form. */
+  /** Where it leads. Without it, the button sends its form. */
   readonly href?: string;
   readonly tone?: 'primary' | 'danger' | 'quiet' | undefined;
   readonly label: string;
@@ -85,7 +85,7 @@ export function Button({ href, tone, label }: ButtonProps): VNode {
 /** Contents by their names. Undefined and false are left out. */
 export type Named = Readonly<Record<string, ComponentChildren>>;
 
-/** Numbers, large. */
+/** A row of headline figures. */
 export function Stats({ stats }: { readonly stats: Named }): VNode {
   return (
     <dl class="stats">
@@ -99,7 +99,7 @@ export function Stats({ stats }: { readonly stats: Named }): VNode {
   );
 }
 
-/** What is known about one thing. */
+/** A list of labelled facts. */
 export function Facts({ facts }: { readonly facts: Named }): VNode {
   return (
     <dl class="facts">
@@ -122,7 +122,7 @@ export function Time({ at }: { readonly at: string }): VNode {
   return <time dateTime={at}>{formatTime(at)}</time>;
 }
 
-/** The same for an attribute or an option, which take no element. */
+/** The same for an attribute or an option, which cannot contain an element. */
 export function formatTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 }
@@ -144,7 +144,7 @@ export function RelativeTime({ at }: { readonly at: string | null }): VNode {
   );
 }
 
-/** The same with the exact time beside it. */
+/** The same, followed by the exact time. */
 export function BothTimes({ at }: { readonly at: string | null }): VNode {
   if (at === null) return <>Never</>;
   return (
@@ -158,14 +158,14 @@ export function BothTimes({ at }: { readonly at: string | null }): VNode {
 }
 
 /**
- * Text that a user has chosen, such as a label. A name in Hebrew or Arabic reads from the right without turning the
- * text around it.
+ * Text chosen by a user, such as a label. A name in Hebrew or Arabic reads from the right without changing the
+ * direction of the text around it.
  */
 export function UserText({ text }: { readonly text: string }): VNode {
   return <bdi>{harmless(text)}</bdi>;
 }
 
-/** The same for an attribute, which takes no element. */
+/** The same for an attribute, which cannot contain an element. */
 export function isolated(text: string): string {
   return `\u2068${harmless(text)}\u2069`;
 }
@@ -202,7 +202,7 @@ export function Operator({ showsAddress = false }: { readonly showsAddress?: boo
   );
 }
 
-/** @returns a contact as people write it, without the scheme and what follows the address */
+/** @returns a contact as people write it, without the scheme and the query */
 function addressOf(contact: string): string {
   return contact.replace(/^mailto:([^?]+).*$/, '$1').replace(/^https?:\/\/|\/$/g, '');
 }

@@ -9,11 +9,11 @@ interface HeadingProps {
   readonly id: string;
   /** The heading in plain text. */
   readonly text: string;
-  /** What is shown in place of the text. */
+  /** Shown in place of the text. */
   readonly children?: ComponentChildren;
 }
 
-/** A heading beside a link to it. The link stands outside the heading, whose name would otherwise contain it. */
+/** A heading with a link to it. The link is outside the heading, whose accessible name would otherwise contain it. */
 export function Heading({ level, id, text, children = text }: HeadingProps): VNode {
   const Tag = `h${level}` as const;
   return (

@@ -37,7 +37,7 @@ export function isLanguage(name: string): name is Language {
 /** @returns code as HTML, escaped, with a `span` around each token that has a colour */
 export function highlight(code: string, language: Language): string {
   const { value } = highlighter.highlight(code, { language });
-  // The class of each open element; empty for one that is left out.
+  // The class of each open element; empty for an element that is left out.
   const open: string[] = [];
   return value.replaceAll(/<span class="hljs-(\w+)[^"]*">|<\/span>/g, (_tag, scope?: string) => {
     if (scope === undefined) return open.pop() === '' ? '' : '</span>';

@@ -12,7 +12,7 @@ interface MarkdownOptions {
   readonly linkCode?: (code: string) => string | undefined;
   /** The id of a table row, by the text of its first cell where that is inline code. */
   readonly rowId?: (code: string) => string | undefined;
-  /** Converts the address of a link. Undefined where the page has no address for it. */
+  /** Converts the address of a link; undefined if the page has no address for it. */
   readonly resolve?: (address: string) => string | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface Heading {
   readonly id: string;
 }
 
-/** What markdown-it passes to its rules in one rendering. */
+/** The state of one rendering, which markdown-it passes to its rules. */
 interface Environment extends Record<PropertyKey, unknown> {
   readonly options: MarkdownOptions;
   readonly headings: Heading[];
@@ -169,7 +169,7 @@ export function renderMarkdown(
 
 /** A part of a text under one heading. */
 interface Section {
-  /** Undefined for what stands before the first heading. */
+  /** Undefined for the text before the first heading. */
   readonly heading: Heading | undefined;
   /** Without the marks of Markdown. */
   readonly text: string;

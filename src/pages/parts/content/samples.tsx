@@ -157,8 +157,8 @@ interface SampleTabsProps {
 }
 
 /**
- * A call of the API in each language. The script shows the language that was chosen last, and what the form beside it
- * has been filled in with.
+ * A call of the API in each language. The script selects the language that was chosen last, and fills in the values of
+ * the form next to it.
  *
  * @example <SampleTabs name="first-call" baseUrl={site.publicUrl()} target="/api/v1/stats" />
  */

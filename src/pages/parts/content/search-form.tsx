@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 
-/** The most characters of a query that count. */
+/** The number of characters of a query that count. */
 export const MAX_QUERY = 100;
 
 /** Where the search is answered. */
@@ -9,7 +9,7 @@ export const SEARCH_PATH = '/docs/search';
 interface SearchBoxProps {
   /** Whether it is the one in the header, which a page with another one hides. On a phone it is only a button. */
   readonly isInHeader?: boolean;
-  /** What the page shows the results of. */
+  /** The query whose results the page shows. */
   readonly query?: string;
   readonly hasFocus?: boolean;
 }

@@ -1,9 +1,9 @@
 import type { ComponentChildren, VNode } from 'preact';
 
 interface TableProps {
-  /** What the table shows, in a few words. */
+  /** The content of the table, in a few words. */
   readonly caption: string;
-  /** Columns that hold numbers, or what can be done with a row, are set flush right. */
+  /** Columns with numbers or actions are aligned to the right. */
   readonly columns: readonly Column[];
   /** The first cell of a row is its header. */
   readonly rows: readonly (readonly ComponentChildren[])[];

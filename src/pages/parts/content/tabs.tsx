@@ -3,7 +3,7 @@ import { Fragment, type ComponentChildren, type VNode } from 'preact';
 interface TabsProps {
   /** Unique in the page. */
   readonly name: string;
-  /** What is chosen, for screen readers. */
+  /** The subject of the choice, for screen readers. */
   readonly legend: string;
   /** Groups that remember the same kind of choice, such as `language`, show the one that was chosen last. */
   readonly remember?: string;
@@ -11,7 +11,7 @@ interface TabsProps {
 }
 
 /**
- * Parts of which radio buttons show one at a time, without a script.
+ * Panels that radio buttons show one at a time, without a script.
  *
  * @example <Tabs name="store" legend="Shell" tabs={[{ label: 'fish', content: <CodeBlock … /> }]} />
  */

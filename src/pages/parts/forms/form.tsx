@@ -8,7 +8,7 @@ import { Button } from '../content/components.js';
 import type { PageContext } from '../context.js';
 import { PageError } from '../frame/error-page.js';
 
-/** The most content that a request may have, in bytes: a form of a few fields. */
+/** Maximum size of a request body, in bytes: forms are small. */
 const MAX_CONTENT = 16 * 1024;
 
 /**
@@ -16,7 +16,7 @@ const MAX_CONTENT = 16 * 1024;
  * requests need no content. The connection closes after an error.
  *
  * @throws PageError 403 for a form that another site has made a browser send, 415 for other content
- * @throws Problem as {@link readContent} and {@link rejectBody} do
+ * @throws Problem like {@link readContent} and {@link rejectBody}
  */
 export async function receiveForm(ctx: PageContext, next: () => Promise<void>): Promise<void> {
   if (ctx.method !== 'POST') return rejectBody(ctx, next);
@@ -42,7 +42,7 @@ export async function receiveForm(ctx: PageContext, next: () => Promise<void>): 
 function requireSameOrigin(ctx: PageContext): void {
   const site = ctx.get('Sec-Fetch-Site');
   const url = ctx.state.site.publicUrl();
-  // "none": opened by the person, from the address bar or a bookmark.
+  // "none": the user has opened it from the address bar or a bookmark.
   if (site === '' ? ctx.get('Origin') === url : ['same-origin', 'none'].includes(site)) return;
   throw new PageError(
     403,
@@ -55,14 +55,14 @@ function requireSameOrigin(ctx: PageContext): void {
 interface FormField {
   /** A JSON Schema of the value, which is a string without spaces around it; empty where the field was not sent. */
   readonly schema: object;
-  /** For a person whose value does not fit. Without one, no browser sends such a value, and the form is refused. */
+  /** Shown if the value does not fit. Omit it where no browser would send such a value: the form is then refused. */
   readonly message?: string | ((value: string) => string);
 }
 
 /** A form as it was sent. */
 export interface Submission<Name extends string> {
   readonly values: Readonly<Record<Name, string>>;
-  /** What is wrong with a value, in a sentence. */
+  /** The fault of each wrong value, in a sentence. */
   readonly errors: Readonly<Partial<Record<Name, string>>>;
 }
 
@@ -77,7 +77,7 @@ const ajv = new Ajv({
  * @example
  *   const parseName = formParser({ name: { schema: { minLength: 1 }, message: 'Enter a name.' } });
  *   const { values, errors } = parseName(ctx);
- * @returns a function that reads the form of a request and throws PageError 400 for one that no browser sends
+ * @returns a function that reads the form of a request and throws PageError 400 for a body that no browser would send
  */
 export function formParser<Name extends string>(
   fields: Readonly<Record<Name, FormField>>,
@@ -110,10 +110,10 @@ export function incompleteForm(): never {
   );
 }
 
-/** The field that tells a form that is sent once from all others. */
+/** The field that identifies a form which may take effect only once. */
 export const ONCE_FIELD = { form: { schema: {} } } as const;
 
-/** @returns what is stored of the value of {@link ONCE_FIELD} @throws PageError 400 for a value that no page has */
+/** @returns the hash of the value of {@link ONCE_FIELD}, to store @throws PageError 400 for a value that no page has */
 export function hashOfForm(token: string): Buffer {
   return hashToken(token) ?? incompleteForm();
 }
@@ -125,7 +125,7 @@ interface FieldProps {
   readonly id?: string;
   readonly label: ComponentChildren;
   readonly hint?: string;
-  /** What is wrong with the value that was sent. */
+  /** The fault of the submitted value. */
   readonly error?: string | undefined;
   /** The choices, for a select in place of an input. */
   readonly options?: readonly { readonly value: string; readonly label: string }[];
@@ -175,13 +175,13 @@ export function Field({ name, id = name, label, hint, error, options, value, ...
 }
 
 interface ErrorSummaryProps {
-  /** What is wrong, by the name of the field that needs a correction. */
+  /** The faults, by the names of the fields that need a correction. */
   readonly errors: Readonly<Partial<Record<string, string>>>;
 }
 
 /**
- * What must be corrected before a form is sent again. It has the focus, so that screen readers read it first. Use it at
- * the top of a page with `hasErrors`.
+ * The faults to correct before the form is sent again. It has the focus, so that screen readers read it first. Use it
+ * at the top of a page with `hasErrors`.
  */
 export function ErrorSummary({ errors }: ErrorSummaryProps): VNode | null {
   const wrong = Object.entries(errors).filter(([, message]) => message !== undefined);
@@ -203,10 +203,10 @@ export function ErrorSummary({ errors }: ErrorSummaryProps): VNode | null {
 }
 
 interface FormActionsProps {
-  /** What the button does. */
+  /** The action of the button. */
   readonly label: string;
   readonly tone?: 'primary' | 'danger';
-  /** Where a link leads that leaves the form; without one there is no link. */
+  /** The target of a link that leaves the form, if there is one. */
   readonly cancel?: string;
 }
 
@@ -223,9 +223,9 @@ export function FormActions({ label, tone = 'primary', cancel }: FormActionsProp
 interface FormProps extends FormActionsProps {
   /** Where it is sent; the address of its page by default. */
   readonly action?: string;
-  /** Whether it creates one thing, however often it is sent: a browser sends it again when its answer is reloaded. */
+  /** Whether it takes effect once, however often it is sent: reloading the answer makes a browser send it again. */
   readonly isOnce?: boolean;
-  /** Whether the browser leaves the check of its values to the server. */
+  /** Whether only the server checks its values. */
   readonly noValidate?: boolean;
   readonly children?: ComponentChildren;
 }

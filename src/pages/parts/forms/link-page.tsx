@@ -5,7 +5,7 @@ import { page } from '../frame/page.js';
 interface LinkPage {
   /** Where the links lead, before their token, and where the form is sent. */
   readonly path: string;
-  /** What the link opens. */
+  /** The pages that the link opens. */
   readonly opens: string;
 }
 

@@ -45,7 +45,7 @@ export async function readListPage<T>(
 }
 
 /**
- * Reads what a list is searched for, `?q=`. A search for a key leads to one for its prefix, which finds it: the secret
+ * Reads the search text of a list, `?q=`. A search for a whole key redirects to one for its prefix, so that the secret
  * leaves the address, which is kept in histories.
  *
  * @returns an empty text for the whole list; undefined once the request is redirected
@@ -65,7 +65,7 @@ interface ListSearchProps {
   /** The address of the list. */
   readonly path: string;
   readonly search: string;
-  /** What can be searched for. */
+  /** The label of the search field. */
   readonly label: string;
   readonly maxLength: number;
 }
@@ -83,7 +83,7 @@ export function ListSearch({ path, search, label, maxLength }: ListSearchProps):
 }
 
 interface PagerProps {
-  /** The address of the first page, without what the list is searched for; it may have another query. */
+  /** The address of the first page, without the search text; it may have another query. */
   readonly path: string;
   readonly search?: string;
   readonly page: ListPage<unknown>;

@@ -10,11 +10,11 @@ const BEFORE_FIRST_PAINT = { blocking: 'render' };
 
 interface DocumentProps extends Omit<PageDescription, 'section'> {
   readonly files: StaticFiles;
-  /** What the pages belong to, for the window. */
+  /** The name of the site, for the title of the window. */
   readonly name: string;
-  /** What stands in the header. */
+  /** The content of the header. */
   readonly header: ComponentChildren;
-  /** What stands in the footer before the choice of a theme. */
+  /** The content of the footer before the choice of a theme. */
   readonly footer?: ComponentChildren;
   readonly children: ComponentChildren;
 }
@@ -76,7 +76,7 @@ export function Document({
   );
 }
 
-/** What search engines and chats show of a page that everybody may see. The latter read Open Graph (ogp.me). */
+/** The preview of a public page in search engines and chats. The latter read Open Graph (ogp.me). */
 function Preview({ name, title, description }: Record<'name' | 'title' | 'description', string>): VNode {
   return (
     <>

@@ -12,7 +12,7 @@ export class PageError extends Error {
 
   /**
    * @param title - the heading, a few words
-   * @param detail - what happened and what to do, without secrets
+   * @param detail - the fault and what to do, without secrets
    * @param cause - for the log, without secrets
    */
   constructor(
@@ -46,7 +46,7 @@ interface NextStep {
 const HOME: NextStep = { address: '/', label: 'Go to the home page' };
 const SIGN_IN: NextStep = { address: '/sign-in', label: 'Go to the sign-in page' };
 
-/** Where the reader of an error goes next, by the part of the site, and what shows whether a form changed something. */
+/** The next step after an error, by the part of the site, and the page that shows whether a form changed something. */
 const PARTS: readonly { readonly path: string; readonly next: NextStep; readonly record?: NextStep }[] = [
   {
     path: '/settings/keys',
@@ -64,13 +64,13 @@ const PARTS: readonly { readonly path: string; readonly next: NextStep; readonly
 
 /** An error as a page shows it. */
 interface ShownError extends Pick<PageError, 'status' | 'title' | 'detail' | 'headers'> {
-  /** What shows whether a form has changed something; undefined where it does no harm to send the form again. */
+  /** The page that shows whether a form has changed something; undefined if it is safe to send the form again. */
   readonly record: NextStep | undefined;
   /** Where to go next. */
   readonly links: readonly NextStep[];
 }
 
-/** Answers with an error: what happened, what became of the form, where to go, and the request ID for the log. */
+/** Answers with an error: the fault, the outcome of the form, where to go, and the request ID for the log. */
 export function answerError(ctx: PageContext, { status, title, detail, headers, record, links }: ShownError): void {
   let outcome: ComponentChildren = 'Nothing was changed.';
   if (status >= 500 && record === undefined) {

@@ -4,7 +4,7 @@ import type { PageContext } from '../context.js';
 import { Notice } from '../content/components.js';
 import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/addresses.js';
 
-/** What has been done, in the words of the page that confirms it. */
+/** The texts that confirm an action. */
 const CONFIRMATIONS = {
   revoked: 'This key has been revoked. Requests that use it fail from now on.',
   already_revoked: 'This key was already revoked.',
@@ -29,8 +29,7 @@ const CONFIRMATIONS = {
 type Confirmation = keyof typeof CONFIRMATIONS;
 
 /**
- * Redirects to a page that confirms what has been done. It is shown once, so that the page can be reloaded and
- * revisited.
+ * Redirects to a page with a confirmation. It is shown once, so that the page can be reloaded and revisited.
  *
  * @param address - our own
  * @example redirectAndConfirm(ctx, '/settings/sessions', 'session_ended');
@@ -45,7 +44,7 @@ const INTERRUPTED: Readonly<Record<(typeof INTERRUPTIONS)[number], string>> = {
   'sign-in-too-old': `You signed in more than ${RECENT_MINUTES} minutes ago, so we asked you to sign in again.`,
 };
 
-/** What the person did before this page: the confirmation of it, or why it was not done. It is shown once. */
+/** The confirmation of the last action, or the reason why it was not done. It is shown once. */
 export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice>> | undefined {
   const name = takeNoticeName(ctx) ?? '';
   if (isKeyOf(CONFIRMATIONS, name)) {

@@ -16,7 +16,7 @@ export interface PageOptions extends PageDescription {
 }
 
 /**
- * Answers with a page of one column under its title, for this request alone.
+ * Answers with a page of one column under its title, made only for this request.
  *
  * @example page(ctx, { title: 'Sign in', section: 'settings' }, <WaysToSignIn />);
  */
@@ -34,8 +34,8 @@ export function page(ctx: PageContext, options: PageOptions, children: Component
 }
 
 /**
- * Answers with a page for this request alone. It is neither cached nor compressed: compression would leak a secret
- * beside text that the client chose.
+ * Answers with a page that is made only for this request. It is neither cached nor compressed: compression would leak a
+ * secret next to text that the client chose.
  */
 export function answerPage(
   ctx: PageContext,

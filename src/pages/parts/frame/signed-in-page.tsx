@@ -17,7 +17,7 @@ export interface SignedInArea<Id extends string> {
   readonly warning?: ComponentChildren;
 }
 
-/** What a page behind sign-in is called, and where it belongs. */
+/** The title of a page behind sign-in, and its place in the navigation. */
 export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions, 'hasErrors'> {
   readonly tab: Id;
   /** The page above this one. */
@@ -46,8 +46,8 @@ export function Tabs<Id extends string>({
 }
 
 /**
- * Answers with a page behind sign-in: whose it is, the way out, the navigation, what has just been done, and the body
- * under its heading.
+ * Answers with a page behind sign-in: its owner, the sign-out button, the navigation, the confirmation of the last
+ * action, and the body under its heading.
  */
 export function signedInPage<Id extends string>(
   ctx: PageContext,

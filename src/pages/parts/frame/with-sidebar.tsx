@@ -7,7 +7,7 @@ export interface LinkGroup {
 }
 
 interface WithSidebarProps {
-  /** What the links lead to, for screen readers. */
+  /** The name of the links, for screen readers. */
   readonly label: string;
   readonly groups: readonly LinkGroup[];
   /** The address whose link is marked as the current page. */
@@ -19,7 +19,7 @@ interface WithSidebarProps {
   readonly html?: string;
 }
 
-/** A wide page with a table of contents beside it. */
+/** A wide page with a table of contents at its side. */
 export function WithSidebar({ label, groups, current, search, children, html }: WithSidebarProps): VNode {
   return (
     <div class="container with-sidebar">

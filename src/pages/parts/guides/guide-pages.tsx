@@ -44,7 +44,7 @@ export interface GuideShelf {
   readonly frame: PageFrame;
   /** Where the list of the guides is. Each guide is below it. */
   readonly path: string;
-  /** What they are about. */
+  /** The subject of the guides. */
   readonly lead: string;
   /** Stands above every page. */
   readonly navigation?: VNode;
@@ -123,7 +123,7 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
   );
 }
 
-/** A link to a guide beside this one, or to a guide for developers, as it works in the repository. */
+/** A link to a guide in the same folder, or to a guide for developers, as it works in the repository. */
 const GUIDE = /^(\.\.\/\.\.\/public\/guides\/)?([\w-]+)\.md(#.*)?$/;
 
 /** @returns where a link of a guide leads on the pages; undefined for a file that only the repository has */
@@ -135,7 +135,7 @@ export function addressOnPage(address: string, { path, frame }: GuideShelf): str
   return `${elsewhere === undefined ? path : `${docs}/guides`}/${name}${part}`;
 }
 
-/** @returns the address of what inline code names: an error code, or a path that a browser can open */
+/** @returns the address for inline code with an error code, or with a path that a browser can open */
 function linkCode(code: string, docs: string | undefined): string | undefined {
   if (docs === undefined) return undefined;
   if (OPENABLE_PATH.test(code)) return docs.replace(/\/docs$/, code);

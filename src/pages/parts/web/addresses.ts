@@ -2,7 +2,7 @@ import { looksLikeKey } from '../../../keys/api-key.js';
 import type { PageContext } from '../context.js';
 import { readCookie, setCookie } from './cookies.js';
 
-/** The fields that a form gets back after a sign-in or an error. No key and no token of a form is among them. */
+/** The fields that a form gets back after a sign-in or an error. They contain neither keys nor tokens. */
 const KEPT_FIELDS = ['label', 'lifetime', 'date', 'overlap', 'project_name', 'name'];
 
 /** The longest value that a page gets back, in UTF-16 code units: that of a label of 200 characters. */
@@ -98,7 +98,7 @@ export function leaveNotice(ctx: PageContext, address: string, name: string, sec
   setCookie(ctx, 'notice', name + path, seconds);
 }
 
-/** @returns the name of the notice for the page of this request, once; undefined for none */
+/** @returns the name of the notice for the page of this request, once; undefined if there is no notice */
 export function takeNoticeName(ctx: PageContext): string | undefined {
   const [, name, path] = /^([a-z_-]+)(\/.*)$/.exec(readCookie(ctx, 'notice') ?? '') ?? [];
   if (path !== ctx.path) return undefined;

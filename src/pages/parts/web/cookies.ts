@@ -6,7 +6,7 @@ const COOKIES = [
   'session',
   /** The page to return to after sign-in. */
   'return-to',
-  /** What has been done or was interrupted, until a page has shown it. */
+  /** The last action or interruption, until a page has shown it. */
   'notice',
   /** The secret of a sign-in at the identity provider that has not ended yet. */
   'oidc',
@@ -18,13 +18,13 @@ const COOKIES = [
 
 type CookieName = (typeof COOKIES)[number];
 
-/** @returns the value of a cookie; undefined where the browser sent none */
+/** @returns the value of a cookie; undefined if the browser did not send it */
 export function readCookie(ctx: PageContext, name: CookieName): string | undefined {
   return ctx.cookies.get(nameOf(ctx, name));
 }
 
 /**
- * Sets a cookie for this origin alone, which neither scripts nor other sites can read. SameSite=Lax, since the redirect
+ * Sets a cookie for this origin only, which neither scripts nor other sites can read. SameSite=Lax, since the redirect
  * back from an identity provider needs it.
  *
  * @param value - undefined to remove the cookie

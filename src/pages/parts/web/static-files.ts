@@ -23,7 +23,7 @@ export const IMMUTABLE = 'public, max-age=31536000, immutable';
 const DIGITS = 12;
 
 /**
- * Reads the files. The stylesheet names other files as they are called in the folder, and is served with their paths.
+ * Reads the files. The stylesheet refers to other files by their names in the folder; it is served with their paths.
  *
  * @param packageRoot - the folder of this package's package.json
  */
