@@ -74,7 +74,7 @@ export class Problem extends Error {
 interface OperatorErrorExtras {
   /** What to do about it on the command line, in sentences. It names a command as `catalog …`. */
   readonly advice?: string | undefined;
-  /** `not_found`: what the operator named does not exist, which a page answers with 404. */
+  /** `not_found`: the named thing does not exist; a page answers with 404. */
   readonly kind?: 'not_found' | undefined;
   /** The cause, only for the log. */
   readonly cause?: unknown;
@@ -82,7 +82,7 @@ interface OperatorErrorExtras {
 
 /**
  * A mistake of the operator, such as a bad setting or an unreadable file, in whole sentences. The command line prints
- * message and advice alone; a page prints the message and a next step of its own.
+ * only the message and the advice; a page prints the message and suggests a next step itself.
  */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
@@ -104,7 +104,7 @@ export function withAdvice({ message, advice }: Pick<OperatorError, 'message' | 
   return advice === undefined ? message : `${message} ${advice}`;
 }
 
-/** The error of a command that names a developer or a plan that does not exist. Texts are quoted, numbers are not. */
+/** The error of a command that names an unknown developer or plan. Quotes strings but not numbers. */
 export function notFoundError(what: 'developer' | 'plan', id: number | string): OperatorError {
   const advice = `"catalog ${what}s list" shows them all.`;
   return new OperatorError(`There is no ${what} ${JSON.stringify(id)}.`, { advice, kind: 'not_found' });

@@ -79,7 +79,7 @@ function missingForOidc({ oidcSignUp }: Config, isSet: (setting: AnySetting) => 
     .map(({ name }) => `${name} must be set: sign-in by OpenID Connect requires it`);
 }
 
-/** @returns the variables that set a setting: at most its own and, for a secret, the one that names a file */
+/** @returns the variables that set a setting: its own and, for a secret, the variable that names a file */
 function variablesOf({ name, isSecret }: AnySetting, environment: Environment): string[] {
   return [name, ...(isSecret ? [name + FILE_SUFFIX] : [])].filter((variable) => environment[variable]?.trim());
 }

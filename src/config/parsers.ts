@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 
 // Each parser takes the text of an environment variable and returns its value. It throws InvalidSetting when it cannot.
 
-/** A setting has an invalid text. The message follows its name, and repeats the text only if that is no secret. */
+/** A setting has an invalid text. The message follows its name, and never repeats a secret. */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
 }
@@ -47,7 +47,7 @@ export function readPostgresUrl(text: string): URL | undefined {
   return url && isDecodable(url.username + url.password + url.hostname + url.pathname) ? url : undefined;
 }
 
-/** @returns an API key of any service */
+/** @returns an API key, of whatever service */
 export function parseClientKey(text: string): string {
   if (/^[\x21-\x7e]{1,1000}$/.test(text)) return text;
   throw new InvalidSetting('must be an API key');
@@ -191,7 +191,7 @@ export function parseSigningKey(text: string): KeyObject {
       : createPrivateKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'pkcs8' });
     if (key.asymmetricKeyType === 'ed25519') return key;
   } catch {
-    // The error below says what is expected.
+    // The error below has the expected form.
   }
   throw new InvalidSetting(
     'must be an Ed25519 private key in PEM or base64, as openssl genpkey -algorithm ed25519 makes it',

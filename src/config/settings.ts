@@ -90,16 +90,16 @@ export const SETTINGS = {
   oidcClientSecret: secret('OIDC_CLIENT_SECRET', String, 'client secret of this service at the provider'),
   oidcSignUp: setting('OIDC_SIGN_UP', false, parseSwitch,
     'on: everybody who signs in at the provider can register; off: only identities that you link can sign in', 'off'),
-  /** How many proxies stand in front of the service; 0 for none. */
+  /** The number of proxies in front of the service; 0 for none. */
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),
-  /** Whether the server has pages for people beside the API. */
+  /** Whether the server has web pages in addition to the API. */
   site: setting('SITE', true, parseSwitch, 'off to serve only the API, without web pages', 'on'),
   /** A `mailto:` or https URL, like the next one. */
   operatorContact: optional('OPERATOR_CONTACT', parseContact,
-    'email address or https:// URL where developers reach you; linked wherever the pages refer them to you'),
+    'email address or https:// URL where developers reach you; shown on the pages and in the contract'),
   attribution: optional('ATTRIBUTION', parseCredit,
-    'credit that projects show beside your data where attribution is required of them, such as Data: Example Library'),
+    'credit that developers must show next to your data, if you require it of them, such as Data: Example Library'),
   securityContact: optional('SECURITY_CONTACT', parseContact,
     'email address or https:// URL for reports of security problems; served in /.well-known/security.txt'),
   notifyUrl: secret('NOTIFY_URL', parseNotifyUrl,
@@ -122,7 +122,7 @@ export const SETTINGS = {
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
   /** Whether the address of the metrics also has the pages for the operator. */
   operatorPages: setting('OPERATOR_PAGES', true, parseSwitch,
-    'off to serve only /metrics on METRICS_ADDRESS, without the pages for you', 'on'),
+    'off to serve only /metrics on METRICS_ADDRESS, without the operator pages', 'on'),
   logLevel: setting<LogLevel>('LOG_LEVEL', 'info', parseWord(LOG_LEVELS), 'minimum level to log: trace, debug, info, warn, error, fatal or silent'),
   logFormat: setting<LogFormat>('LOG_FORMAT', 'auto', parseWord(LOG_FORMATS), 'auto writes text to a terminal and JSON elsewhere; json always writes JSON'),
   clientKey: secret('CATALOG_API_KEY', parseClientKey,
