@@ -14,9 +14,14 @@ export interface MetricsAddress {
   readonly isRequired: boolean;
 }
 
+/** @returns the end of an error; without the text if it may be a URL with a password, set under the wrong name */
+function notThis(text: string): string {
+  return text.includes('@') ? '' : `, not ${JSON.stringify(text)}`;
+}
+
 export function parseHost(text: string): string {
   if (/^[A-Za-z0-9.:_-]+$/.test(text)) return text;
-  throw new InvalidSetting(`must be an address or a host name such as 127.0.0.1, not ${JSON.stringify(text)}`);
+  throw new InvalidSetting(`must be an address or a host name such as 127.0.0.1${notThis(text)}`);
 }
 
 /** @returns a parser of whole numbers from `least` to `most` */
@@ -24,7 +29,7 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
     if (value >= least && value <= most) return value;
-    throw new InvalidSetting(`must be a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`);
+    throw new InvalidSetting(`must be a whole number from ${least} to ${most}${notThis(text)}`);
   };
 }
 
@@ -105,8 +110,7 @@ export function parseSentinels(text: string): readonly { readonly host: string; 
     const host = ipv6 ?? name;
     const port = Number(digits ?? SENTINEL_PORT);
     if (host === undefined || port < 1 || port > 65_535) {
-      // Without the text: it may be the URL of a Redis, with a password.
-      throw new InvalidSetting('must be a list such as host1:26379,host2:26379, without passwords');
+      throw new InvalidSetting(`must be a list such as host1:26379,host2:26379${notThis(text)}`);
     }
     return { host, port };
   });
@@ -116,7 +120,7 @@ export function parseSentinels(text: string): readonly { readonly host: string; 
 export function parseProxies(text: string): number {
   if (text === 'off') return 0;
   if (/^[1-9]$/.test(text)) return Number(text);
-  throw new InvalidSetting(`must be off, or the number of your proxies, 1 to 9, not ${JSON.stringify(text)}`);
+  throw new InvalidSetting(`must be off, or the number of your proxies, 1 to 9${notThis(text)}`);
 }
 
 /** @returns a parser of `host:port`, `[address]:port` for IPv6, `:port` for the default host, or `off` for none */
@@ -126,9 +130,7 @@ export function parseMetricsAddress(defaultHost: string): (text: string) => Metr
     const [, ipv6, host, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))?:(\d{1,5})$/.exec(text) ?? [];
     const port = Number(digits ?? NaN);
     if (port <= 65_535) return { host: ipv6 ?? host ?? defaultHost, port, isRequired: true };
-    throw new InvalidSetting(
-      `must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464, not ${JSON.stringify(text)}`,
-    );
+    throw new InvalidSetting(`must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464${notThis(text)}`);
   };
 }
 
@@ -137,7 +139,7 @@ export function parseWord<Word extends string>(words: readonly Word[]): (text: s
   return (text) => {
     const word = words.find((known) => known === text);
     if (word !== undefined) return word;
-    throw new InvalidSetting(`must be one of ${words.join(', ')}, not ${JSON.stringify(text)}`);
+    throw new InvalidSetting(`must be one of ${words.join(', ')}${notThis(text)}`);
   };
 }
 
@@ -212,5 +214,5 @@ function isLoopback({ protocol, hostname }: URL): boolean {
 
 export function parseSwitch(text: string): boolean {
   if (text === 'on' || text === 'off') return text === 'on';
-  throw new InvalidSetting(`must be on or off, not ${JSON.stringify(text)}`);
+  throw new InvalidSetting(`must be on or off${notThis(text)}`);
 }

@@ -300,6 +300,18 @@ describe('the settings', () => {
     }
   });
 
+  it('no error repeats a URL with a password that was set under the wrong name', () => {
+    for (const { name } of Object.values(SETTINGS)) {
+      for (const url of ['redis://:hunter2@h:1/0', 'postgres://u:hunter2@h/d', 'https://u:hunter2@h/']) {
+        try {
+          readConfig({ ...COMPLETE, [name]: url });
+        } catch (error) {
+          assert.ok(error instanceof ConfigError && !error.message.includes('hunter2'), String(error));
+        }
+      }
+    }
+  });
+
   it('settings that cannot be combined are refused', () => {
     for (const [settings, line] of CONFLICTS) assert.deepEqual(linesAbout(settings), [`  ${line}`]);
     assert.equal(linesAbout({ OIDC_SIGN_UP: ' on ' }).length, 4);
