@@ -1,6 +1,9 @@
 -- A change to what a key may do depends on nothing that may be missing. What it writes finds room in pages that exist, so
 -- a full disk does not stop it; it does not need its event; and it does not clear up after others.
 
+-- A change that has begun ends first, since its trigger has the statements of the version before. Readers do not wait.
+lock table public.api_keys, public.developers, public.plans, public.catalog_feed in share row exclusive mode;
+
 -- Room for the next version of a row on the row's own page. No index has a column that changes here, so none gets an
 -- entry.
 alter table public.api_keys set (fillfactor = 80);
@@ -79,8 +82,7 @@ end
 $$;
 
 -- Not for the plan of a developer, which decides the plan of keys to come.
-drop trigger announce_changed on public.developers;
-create trigger announce_changed after update on public.developers
+create or replace trigger announce_changed after update on public.developers
   for each row
   when ((old.id, old.project_name, old.attribution_required, old.suspended_at)
         is distinct from (new.id, new.project_name, new.attribution_required, new.suspended_at))

@@ -72,6 +72,7 @@ export function changeCallers({ db, fence, redis, onWait }: ChangeParts, { now, 
         onWait?.();
         await sleep(waitsUntil - now());
       }
+      fence.confirm(timeline);
       return result;
     }
     // Only its version decides about a key, so a lost shard of the timeline does not hold the change up.

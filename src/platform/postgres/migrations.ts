@@ -50,7 +50,10 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
 
 /**
  * Brings the schema up to date, gives roles their rights, and moves sequences past the rows. Processes that migrate at
- * the same time take turns. All is one transaction: a failure leaves the database as it was.
+ * the same time take turns.
+ *
+ * A new schema is made in one transaction: a failure leaves the database as it was. An upgrade takes one for each
+ * migration, so that servers wait for the locks of one at most; repeat it where it was interrupted.
  *
  * @returns the names of the applied migrations, in order; empty when the schema was up to date
  * @throws OperatorError when the database belongs to another program or version, or cannot hold every title
@@ -58,9 +61,14 @@ const MIGRATION_CONFIG: Knex.MigratorConfig = { migrationSource: new SqlMigratio
  */
 export async function migrate(db: Knex): Promise<readonly string[]> {
   await requireUtf8(db);
+  const applied: string[] = [];
   try {
-    // A statement after the wait for the lock sees the commits of the others.
-    return await db.transaction(migrateWithin, { isolationLevel: 'read committed' });
+    for (;;) {
+      // A statement after the wait for the lock sees the commits of the others.
+      const step = await db.transaction(migrateWithin, { isolationLevel: 'read committed' });
+      applied.push(...step.applied);
+      if (step.isLast) return applied;
+    }
   } catch (error) {
     if (!ALREADY_EXISTS.test(sqlState(error))) throw error;
     throw new OperatorError(`The schema public has an object of another program: ${sentMessage(error)}.`, {
@@ -70,7 +78,8 @@ export async function migrate(db: Knex): Promise<readonly string[]> {
   }
 }
 
-async function migrateWithin(transaction: Knex.Transaction): Promise<readonly string[]> {
+/** Applies all migrations to a new database, and one to another. The last step gives the rights. */
+async function migrateWithin(transaction: Knex.Transaction) {
   await transaction.raw(`set local lock_timeout to '${MIGRATION_LOCK_TIMEOUT}'`);
   await transaction.raw('select pg_advisory_xact_lock(?, ?)', [...MIGRATION_LOCK]);
   await transaction.raw('set local lock_timeout to 0');
@@ -81,10 +90,13 @@ async function migrateWithin(transaction: Knex.Transaction): Promise<readonly st
     const message = `The database has migrations that this version of the service lacks: ${unknown.join(', ')}.`;
     throw new OperatorError(message, { advice: 'Run a newer version.' });
   }
-  if (before.length > 0) await transaction.raw(await readSql('sequences.sql'));
-  const [, applied] = (await transaction.migrate.latest(MIGRATION_CONFIG)) as [number, string[]];
-  await transaction.raw(await readSql('roles.sql'));
-  return applied;
+  const isNew = before.length === 0;
+  if (!isNew) await transaction.raw(await readSql('sequences.sql'));
+  const { migrate: knex } = transaction;
+  const [, applied] = (await (isNew ? knex.latest(MIGRATION_CONFIG) : knex.up(MIGRATION_CONFIG))) as [number, string[]];
+  const isLast = isNew || applied.length === 0;
+  if (isLast) await transaction.raw(await readSql('roles.sql'));
+  return { applied, isLast };
 }
 
 async function requireUtf8(db: Knex): Promise<void> {

@@ -54,8 +54,8 @@ function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireSession 
       ) : (
         <div class="key-list">
           <p>
-            Use one key per environment, so that you can revoke each on its own. “Last used” is updated about every 10
-            seconds.
+            Use one key per environment, so that you can revoke each on its own. “Last used” may be up to five minutes
+            behind.
           </p>
           {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
           {!isSuspended && !isRecent && (
