@@ -8,10 +8,6 @@ delete from public.notices n
       and (other.occurred_at at time zone 'UTC')::date = (n.occurred_at at time zone 'UTC')::date);
 create unique index notices_once_a_day on public.notices (subject, ((occurred_at at time zone 'UTC')::date));
 
--- Keys of which a notice may be due. The condition names no column that a revocation changes: its row would need an
--- entry in every index, and so room on a full disk.
-create index api_keys_expiring on public.api_keys (expires_at) where expires_at is not null;
-
 -- Records the notice of a key that a finder revokes, in the transaction of the revocation. Nothing that goes wrong here
 -- may hold up the revocation: the block catches it, and no lock is awaited for long.
 create function public.notices_record_leak() returns trigger language plpgsql

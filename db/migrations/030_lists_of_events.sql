@@ -1,8 +1,8 @@
 -- The events of all developers in the order of their list, and the expiries of keys, which belong into it: of all
 -- developers, and of one. Most keys do not expire. Where nulls would come is part of that order (src/events/events.ts).
--- No condition names revoked_at, so that a revocation writes no index.
+-- No condition names a column that a revocation changes: its row would need an entry in every index, and so room on a
+-- full disk. The notices of keys that expire soon read the same index.
 
-drop index public.api_keys_expiring;
 create index events_at on public.events (at desc nulls last, id desc nulls last);
 
 create index api_keys_expiries on public.api_keys (expires_at desc nulls last, id desc nulls last)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { LEASE_MS } from '../../src/admission/caller-cache.js';
 import { ANNOUNCEMENTS, changeCallers } from '../../src/admission/change-callers.js';
-import { Fence } from '../../src/platform/postgres/fence.js';
+import { DatabaseSuperseded, Fence } from '../../src/platform/postgres/fence.js';
 import { testWorld } from '../support/world.js';
 
 describe('changes of callers by a process without Redis', () => {
@@ -29,6 +29,17 @@ describe('changes of callers by a process without Redis', () => {
     assert.equal(await makeIt(act, () => developerIds), 'result');
     return steps;
   }
+
+  it('a change is not reported once another server has become the primary', async () => {
+    const fence = new Fence();
+    fence.accept({ is_standby: false, is_read_only: false, system: '7', timeline: 1 });
+    const act = async (): Promise<void> => fence.observe({ system: '7', number: 2 });
+    const change = changeCallers({ db: world.db, fence, redis: undefined });
+    await assert.rejects(
+      change(act, () => []),
+      DatabaseSuperseded,
+    );
+  });
 
   it('a change waits for a lease since its commit where a server may cache callers, and nowhere else', async () => {
     const readers = (): Promise<unknown> => world.db(ANNOUNCEMENTS.readers).first('singleton');

@@ -147,6 +147,19 @@ describe('the database schema', () => {
     }
   });
 
+  it('is created beside views and tables of another program that have times, which stay as they are', async () => {
+    const empty = await createEmptyDatabase();
+    try {
+      const theirs = "create view theirs as select now() as at; create table own (at timestamptz default 'infinity')";
+      await withClient(empty.url, (client) => client.query(theirs));
+      const { code, stderr } = await runCommand(['migrate'], { DATABASE_URL: empty.url });
+      assert.equal(code, 0, stderr);
+      await withClient(empty.url, (client) => client.query('insert into own default values'));
+    } finally {
+      await empty.drop();
+    }
+  });
+
   it('is not created where the encoding of the database cannot hold every title, or counts bytes for characters', async () => {
     for (const encoding of ['SQL_ASCII', 'LATIN1']) {
       const name = `encoding_${encoding.toLowerCase()}`;
