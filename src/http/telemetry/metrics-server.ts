@@ -62,8 +62,8 @@ export async function serveMetrics(
  * network sends any other name for a site whose owner has pointed it here, to read the answers (DNS rebinding).
  */
 export function isTrustedHost(field: string | undefined, configured: string): boolean {
-  const name = field?.replace(/:\d*$/, '') ?? '';
-  return name === configured || name.startsWith('[') || isIP(name) > 0 || PRIVATE_NAME.test(name);
+  const name = field?.replace(/:\d*$/, '').replace(/^\[([\da-f:.]+)\]$/i, '$1') ?? '';
+  return name === configured || isIP(name) > 0 || PRIVATE_NAME.test(name);
 }
 
 async function answer(
