@@ -94,14 +94,21 @@ export async function createProgram(name: string | undefined, context: CommandCo
   for (const [command, load] of Object.entries(COMMANDS)) {
     if (!isAlone || command === name) (await load())(program, context);
   }
-  pointToHelp(program);
+  finish(program);
   return program;
 }
 
-/** Ends the errors of a command and of all below it with the way to their help. */
-function pointToHelp(command: Command, path = command.name()): void {
+/**
+ * Ends the errors of a command and of all below it with the way to their help, and refuses options before a subcommand,
+ * which would not get them.
+ */
+function finish(command: Command, path = command.name()): void {
   command.showHelpAfterError(`Run "${path} --help" for usage.`);
-  for (const subcommand of command.commands) pointToHelp(subcommand, `${path} ${subcommand.name()}`);
+  command.hook('preSubcommand', (parent, subcommand) => {
+    const given = parent.options.find((option) => parent.getOptionValueSource(option.attributeName()) === 'cli');
+    if (given) parent.error(`error: option '${given.flags}' must come after '${subcommand.name()}'`);
+  });
+  for (const subcommand of command.commands) finish(subcommand, `${path} ${subcommand.name()}`);
 }
 
 /** Writes commands in a text the way the program was started: `catalog` alone may be another program here. */

@@ -52,6 +52,11 @@ const MISUSE: readonly (readonly [string[], RegExp])[] = [
   [['feed', 'restart', '--after', 'yesterday'], /Unix time in seconds/],
   [['feed', 'restart', '--after', '1795218005000'], /Unix time in seconds/],
   [['stats', 'verify', '--nonsense'], /unknown option '--nonsense'/],
+  [['stats', '--json', 'verify'], /^catalog: error: option '--json' must come after 'verify'$/m],
+  [
+    ['mirror', '--public-key', 'copies.pub', 'verify', '--from', 'http://127.0.0.1'],
+    /^catalog: error: option '--public-key <file>' must come after 'verify'$/m,
+  ],
 ];
 
 describe('the command line', () => {

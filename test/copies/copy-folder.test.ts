@@ -49,6 +49,23 @@ describe('a folder of published copies', () => {
     await suspended.close();
   });
 
+  it('a run that was suspended removes no file that the run in its place is writing, when it ends', async () => {
+    const suspended = await openCopyFolder(path, BASE_URL);
+    await write(suspended, 'old');
+    await rm(join(path, '.publishing'), { recursive: true });
+    const other = await openCopyFolder(path, BASE_URL);
+    await write(other, 'new');
+    await suspended.close();
+    const manifest = manifestOf('b');
+    await other.publish(manifest);
+    assert.equal(await readFile(join(path, manifest.files[0]?.name ?? ''), 'utf8'), 'new');
+    await other.close();
+    assert.deepEqual(
+      (await readdir(path)).filter((name) => name.endsWith('.partial')),
+      [],
+    );
+  });
+
   it('a run removes no copy from a folder whose manifest was deleted before it has published another', async () => {
     const first = await openCopyFolder(path, BASE_URL);
     await write(first, 'first');

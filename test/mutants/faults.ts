@@ -169,7 +169,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a copy is not on the disk when its file gets its name', of: 'writeFileSynced',
       swap: ['await handle.sync();', ''], suites: ['copies/publish'] },
     { fault: 'a mirror takes a copy with another hash', of: 'CopySource.downloadTitles',
-      swap: ["hash.digest('hex') !== sha256", "hash.digest('hex') === ''"], suites: ['client/mirror/damaged-copies'] },
+      swap: ["hash.digest('hex') !== sha256", "hash.digest('hex') === ''"], suites: ['client/mirror/copies/damaged'] },
     { fault: 'two mirrors write one schema', of: 'lock',
       swap: ['select pg_advisory_lock(', 'select pg_advisory_lock_shared('], suites: ['client/mirror/database'] },
     { fault: 'a mirror starts from a feed that lacks titles', of: 'loadFeed',

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { requireEqual } from './equality.js';
-import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
-import type { Outcome } from '../../support/program.js';
-import { runCommand } from '../../support/programs/command.js';
-import type { TestService } from '../../support/service.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
-import { addTitles } from '../../support/titles.js';
-import { testWorld } from '../../support/world.js';
+import { requireEqual } from '../equality.js';
+import { openTestDatabase, type OpenTestDatabase } from '../../../support/database.js';
+import type { Outcome } from '../../../support/program.js';
+import { runCommand } from '../../../support/programs/command.js';
+import type { TestService } from '../../../support/service.js';
+import { temporaryFolder } from '../../../support/temporary-folder.js';
+import { addTitles } from '../../../support/titles.js';
+import { testWorld } from '../../../support/world.js';
 
 describe('a mirror from copies that the service serves', () => {
   const world = testWorld();

@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import type { Manifest } from '../../../src/copies/manifest.js';
-import { CopySource } from '../../../src/client/mirror/copy-source.js';
-import { sampleManifest } from '../../copies/sample-manifest.js';
+import type { Manifest } from '../../../../src/copies/manifest.js';
+import { CopySource } from '../../../../src/client/mirror/copy-source.js';
+import { sampleManifest } from '../../../copies/sample-manifest.js';
 
 /** Bound on the wait for a server that stalls, in milliseconds. */
 const IDLE_MS = 200;

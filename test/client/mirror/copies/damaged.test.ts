@@ -3,11 +3,11 @@ import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { fileOf, MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
-import { eventually } from '../../support/eventually.js';
-import { temporaryFolder } from '../../support/temporary-folder.js';
-import { addTitles } from '../../support/titles.js';
-import { mirrorWorld } from './mirror-world.js';
+import { fileOf, MANIFEST_NAME, type Manifest } from '../../../../src/copies/manifest.js';
+import { eventually } from '../../../support/eventually.js';
+import { temporaryFolder } from '../../../support/temporary-folder.js';
+import { addTitles } from '../../../support/titles.js';
+import { mirrorWorld } from '../mirror-world.js';
 
 /** What of a published copy differs from how it was published. */
 interface Damage {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { MANIFEST_NAME } from '../../../src/copies/manifest.js';
-import { mirrorWorld } from './mirror-world.js';
+import { MANIFEST_NAME } from '../../../../src/copies/manifest.js';
+import { mirrorWorld } from '../mirror-world.js';
 
 /** A title as the first version has published it. It stands here as text, so that no change of the code changes it. */
 const ROW =
