@@ -190,14 +190,14 @@ const ELSEWHERE: Readonly<Record<string, Readonly<Record<string, readonly string
   serve: { 'commands/lifecycle.test.ts': ['--migrate', '--demo'] },
   mirror: {
     'client/mirror/database.test.ts': ['--from', '--into', '--schema', '--copies', '--interval', '--once'],
-    'client/mirror/served-copies.test.ts': ['--public-key'],
+    'client/mirror/copies/served.test.ts': ['--public-key'],
     'client/mirror/proof.test.ts': ['--allow-removals', '--metrics-address'],
     'client/mirror/verify.test.ts': ['--verify'],
   },
   'mirror verify': {
     'client/mirror/mirror-world.ts': ['--from', '--copies'],
     'client/mirror/database.test.ts': ['--into'],
-    'client/mirror/damaged-copies.test.ts': ['--public-key'],
+    'client/mirror/copies/damaged.test.ts': ['--public-key'],
     'client/mirror/proof.test.ts': ['--allow-removals'],
     'client/mirror/verify.test.ts': ['--json', '--schema', '--repair'],
   },
