@@ -1,8 +1,8 @@
 import type { MirrorStore } from './store.js';
 
 /**
- * What a mirror has read of a load that is not complete, so that the next run continues it: pieces of the file of a copy,
- * or pages of the feed, in a table of the mirror. It holds one source at a time.
+ * Part of a load that is not complete, so that the next run continues it: pieces of the file of a copy, or pages of the
+ * feed. They are in a table of the mirror, one source at a time.
  */
 export interface Kept {
   /** Which file or feed it is. */

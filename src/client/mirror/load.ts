@@ -19,9 +19,9 @@ const FEED = 'feed ';
 const MOST_PASSES = 5;
 
 /**
- * Makes the mirror equal to the newest published copy, or to the whole feed if no copy is published, the feed is that of
- * the mirror and still has every title, and copies need no signature. Readers of the mirror see its earlier rows until
- * everything is committed. Waits for a usable copy.
+ * Makes the mirror equal to the newest published copy, and waits for a usable one. Without a copy it loads the whole
+ * feed, if that is the feed of the mirror and has every title, and copies need no signature. Readers of the mirror see
+ * its earlier rows until everything is committed.
  *
  * @throws OperatorError when a retry cannot help; with `once`, also when there is no usable copy now
  * @throws the signal's reason
