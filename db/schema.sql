@@ -391,7 +391,7 @@ CREATE INDEX failed_requests_at ON public.failed_requests USING btree (at);
 
 CREATE INDEX failed_requests_developer ON public.failed_requests USING btree (developer_id, at DESC, id DESC);
 
-CREATE INDEX failed_requests_key ON public.failed_requests USING btree (key_id);
+CREATE INDEX failed_requests_kind ON public.failed_requests USING btree (key_id, code, operation, at DESC, id DESC);
 
 CREATE INDEX identities_developer_id ON public.identities USING btree (developer_id);
 

@@ -3,29 +3,36 @@ import type { ErrorCode } from '../errors.js';
 import { removeRows, type Slice } from '../platform/postgres/rows.js';
 
 /** How many failed requests of a developer are kept. */
-export const KEPT_FAILURES = 200;
+export const KEPT_FAILURES = 1_000;
+
+/** How many of each kind are kept, so that a client in a loop does not evict everything else. */
+export const KEPT_OF_KIND = 100;
 
 /** How long they are kept, in days. */
 export const KEPT_FAILURE_DAYS = 7;
 
+/** Failures that are alike: of one key, with one code, of one operation. */
+export interface FailureKind {
+  readonly developerId: number;
+  readonly keyId: number;
+  readonly code: ErrorCode;
+  /** The operation's id in the contract; empty for any other path. */
+  readonly operation: string;
+}
+
 /** A request with a valid key that was answered with an error. It holds no secret. */
-export interface Failure {
+interface Failure extends Pick<FailureKind, 'code' | 'operation'> {
   readonly requestId: string;
   readonly method: string;
   /** As in the log: without keys, and of the query only `since`. */
   readonly path: string;
-  /** The operation's id in the contract; empty for any other path. */
-  readonly operation: string;
   readonly status: number;
-  readonly code: ErrorCode;
   readonly detail: string;
   readonly durationMs: number;
 }
 
 /** A failure that is not written yet. */
-export interface NewFailure extends Failure {
-  readonly developerId: number;
-  readonly keyId: number;
+export interface NewFailure extends Failure, FailureKind {
   /** When it was answered, in milliseconds since 1970. */
   readonly at: number;
 }
@@ -69,8 +76,8 @@ export async function listFailures(
 }
 
 /**
- * Writes failures, and removes those of the same developers beyond the latest {@link KEPT_FAILURES}. Failures of deleted
- * keys are left out.
+ * Writes failures, and removes the oldest beyond {@link KEPT_OF_KIND} of the same kinds and {@link KEPT_FAILURES} of the
+ * same developers. Failures of deleted keys are left out.
  *
  * @throws the database's error; nothing is written then
  */
@@ -102,12 +109,19 @@ export async function writeFailures(db: Knex, failures: readonly NewFailure[]): 
     await transaction.raw(
       `delete from failed_requests where id = any(array(
          select id
-           from unnest(?::integer[]) as failing (developer),
-                lateral (select id from failed_requests where developer_id = developer
-                          order by at desc, id desc offset ${KEPT_FAILURES}) as older
+           from (select older.id
+                   from (select distinct * from unnest(?::integer[], ?::text[], ?::text[])) as kind (key_id, code, operation),
+                        lateral (select id from failed_requests as f
+                                  where (f.key_id, f.code, f.operation) = (kind.key_id, kind.code, kind.operation)
+                                  order by at desc, id desc offset ${KEPT_OF_KIND}) as older
+                  union
+                 select older.id
+                   from unnest(?::integer[]) as failing (developer),
+                        lateral (select id from failed_requests where developer_id = developer
+                                  order by at desc, id desc offset ${KEPT_FAILURES}) as older) as surplus
            join failed_requests using (id)
             for update of failed_requests skip locked))`,
-      [[...new Set(column('developerId'))]],
+      [column('keyId'), column('code'), column('operation'), [...new Set(column('developerId'))]],
     );
   });
 }

@@ -1,31 +1,54 @@
+import { LRUCache } from 'lru-cache';
 import type { Knex } from 'knex';
-import { writeFailures, type NewFailure } from './failed-requests.js';
+import { writeFailures, type FailureKind, type NewFailure } from './failed-requests.js';
 
 const SECOND_MS = 1_000;
+const HOUR_MS = 3_600_000;
+
+/** How many failures of a kind are kept of each hour, before one a second. */
+export const KEPT_OF_HOUR = 20;
 
 /** The most failures that wait to be written. While the database is down, no key is admitted and few are added. */
 const MOST_WAITING = 10_000;
 
+/** The most kinds whose rate is bounded. One that was forgotten begins its hour again. */
+const MOST_KINDS = 50_000;
+
+/** What was kept of a kind. */
+interface Kept {
+  readonly hour: number;
+  /** In this hour. */
+  count: number;
+  /** The second of the last one. */
+  second: number;
+}
+
 /**
- * Keeps failed requests until they are written in batches, beside the usage: a failure costs its request no write. Of
- * each developer it keeps the first one of a second. A crash loses what was not written yet.
+ * Keeps failed requests until they are written in batches, beside the usage: a failure costs its request no write. It
+ * keeps the first {@link KEPT_OF_HOUR} of each kind in an hour, then the first in each second, so that one kind never
+ * hides another. A crash loses what was not written yet.
  */
 export class FailureLog {
   readonly #waiting: NewFailure[] = [];
-  /** The second of the last failure that was kept, by developer. */
-  readonly #seconds = new Map<number, number>();
+  readonly #kinds = new LRUCache<string, Kept>({ max: MOST_KINDS });
 
   /**
-   * Adds a failure, unless the same developer has had one in the same second.
+   * Adds a failure, unless enough of its kind were kept.
    *
    * @param at - when the request was answered, in milliseconds since 1970
    * @param describe - called if the failure is kept
    */
-  add(developerId: number, at: number, describe: () => Omit<NewFailure, 'developerId' | 'at'>): void {
-    const second = Math.floor(at / SECOND_MS);
-    if (this.#seconds.get(developerId) === second || this.#waiting.length >= MOST_WAITING) return;
-    this.#seconds.set(developerId, second);
-    this.#waiting.push({ developerId, at, ...describe() });
+  add(kind: FailureKind, at: number, describe: () => Omit<NewFailure, keyof FailureKind | 'at'>): void {
+    if (this.#waiting.length >= MOST_WAITING) return;
+    const name = `${kind.keyId} ${kind.code} ${kind.operation}`;
+    const [hour, second] = [Math.floor(at / HOUR_MS), Math.floor(at / SECOND_MS)];
+    const known = this.#kinds.get(name);
+    const kept = known?.hour === hour ? known : { hour, count: 0, second: -1 };
+    if (kept.count >= KEPT_OF_HOUR && kept.second === second) return;
+    kept.count += 1;
+    kept.second = second;
+    this.#kinds.set(name, kept);
+    this.#waiting.push({ ...kind, at, ...describe() });
   }
 
   /**
@@ -35,8 +58,6 @@ export class FailureLog {
    * @throws the database's error
    */
   async save(db: Knex, most: number): Promise<boolean> {
-    const second = Math.floor(Date.now() / SECOND_MS);
-    for (const [developerId, kept] of this.#seconds) if (kept < second) this.#seconds.delete(developerId);
     const failures = this.#waiting.slice(0, most);
     if (failures.length > 0) await writeFailures(db, failures);
     this.#waiting.splice(0, failures.length);

@@ -311,9 +311,9 @@ async function upkeep(db: Knex, measure: Measure, ids: readonly number[]): Promi
     .where('id', '<=', failing)
     .select<{ id: number; developer_id: number }[]>('id', 'developer_id');
   for (const { id: keyId, developer_id: developerId } of keys) {
-    failures.add(developerId, Date.now(), () => ({
-      ...{ keyId, requestId: 'id', method: 'GET', path: '/', operation: '', durationMs: 1 },
-      ...{ status: 404, code: 'not_found', detail: 'This path does not exist.' },
+    failures.add({ developerId, keyId, code: 'not_found', operation: '' }, Date.now(), () => ({
+      ...{ requestId: 'id', method: 'GET', path: '/', durationMs: 1, status: 404 },
+      detail: 'This path does not exist.',
     }));
   }
   await db.raw(

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
-import { listFailures, removeOldFailures, type NewFailure } from '../../src/usage/failed-requests.js';
+import { ERROR_CODES } from '../../src/errors.js';
+import { listFailures, removeOldFailures, type FailureKind, type NewFailure } from '../../src/usage/failed-requests.js';
 import { FailureLog } from '../../src/usage/failure-log.js';
 import { runCommand } from '../support/programs/command.js';
 import { signIn } from '../support/http/visitor.js';
 import { newPlan } from '../support/keys/new-key.js';
 import { testWorld } from '../support/world.js';
 
-const DAY_MS = 86_400_000;
-const ALL = { limit: 1_000, offset: 0 };
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const ALL = { limit: 10_000, offset: 0 };
 
 describe('the failed requests of a developer', () => {
   const world = testWorld();
@@ -18,18 +20,26 @@ describe('the failed requests of a developer', () => {
     return { keyId, prefix };
   }
 
-  function failureOf(keyId: number, requestId = 'some-id'): Omit<NewFailure, 'developerId' | 'at'> {
-    const request = { requestId, method: 'GET', path: '/api/v1/nope', operation: '', durationMs: 1.5 };
-    return { keyId, ...request, status: 404, code: 'not_found', detail: 'This path does not exist.' };
+  function kindOf(developerId: number, keyId: number, code: NewFailure['code'] = 'not_found'): FailureKind {
+    return { developerId, keyId, code, operation: '' };
+  }
+
+  function failureOf(requestId = 'some-id'): Omit<NewFailure, keyof FailureKind | 'at'> {
+    const request = { requestId, method: 'GET', path: '/api/v1/nope', durationMs: 1.5 };
+    return { ...request, status: 404, detail: 'This path does not exist.' };
   }
 
   /** Fails once a second until a time. */
-  async function fail(developerId: number, keyId: number, times: number, until: number): Promise<void> {
+  async function fail(
+    { developerId, keyId, code }: { developerId: number; keyId: number; code?: NewFailure['code'] },
+    times: number,
+    until: number,
+  ): Promise<void> {
     const log = new FailureLog();
     for (let back = times - 1; back >= 0; back -= 1) {
-      log.add(developerId, until - back * 1_000, () => failureOf(keyId, `${until}-${back}`));
+      log.add(kindOf(developerId, keyId, code), until - back * 1_000, () => failureOf(`${until}-${back}`));
     }
-    while (await log.save(world.db, 40));
+    while (await log.save(world.db, 400));
   }
 
   it('a failed request is kept with what its answer and its line of the log say, and no key', async () => {
@@ -62,55 +72,69 @@ describe('the failed requests of a developer', () => {
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < DAY_MS);
   });
 
-  it('of ten thousand failures in a second, one is kept of each developer', async () => {
+  it('of each kind of failure, the first 20 of an hour are kept, and then one a second', async () => {
     const [one, other] = [await world.newDeveloper(), await world.newDeveloper()];
-    const [{ keyId }, { keyId: otherKey }] = [await newKey(one), await newKey(other)];
+    const [{ keyId }, { keyId: second }, { keyId: otherKey }] = [
+      await newKey(one),
+      await newKey(one),
+      await newKey(other),
+    ];
     const log = new FailureLog();
-    const now = Math.floor(Date.now() / 1_000) * 1_000;
-    for (let n = 0; n < 10_000; n += 1) log.add(one, now + n / 10, () => failureOf(keyId, `id-${n}`));
-    log.add(other, now + 500, () => failureOf(otherKey));
-    log.add(one, now + 1_000, () => failureOf(keyId, 'next'));
-    assert.equal(await log.save(world.db, 100), false);
-    const kept = await listFailures(world.db, { developerId: one, ...ALL });
-    assert.deepEqual(kept.map(({ requestId }) => requestId).sort(), ['id-0', 'next']);
-    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 1);
+    const hour = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
+    for (let n = 0; n < 10_000; n += 1) log.add(kindOf(one, keyId), hour + n / 10, () => failureOf(`flood-${n}`));
+    for (const at of [1_000, 1_001, 1_999, 2_000])
+      log.add(kindOf(one, keyId), hour + at, () => failureOf(`after-${at}`));
+    for (let n = 0; n < 21; n += 1) log.add(kindOf(one, keyId), hour + HOUR_MS, () => failureOf(`next-${n}`));
+    log.add(kindOf(one, keyId, 'rate_limit_exceeded'), hour + 500, () => failureOf('code'));
+    log.add({ ...kindOf(one, keyId), operation: 'getMe' }, hour + 500, () => failureOf('operation'));
+    log.add(kindOf(one, second), hour + 500, () => failureOf('key'));
+    log.add(kindOf(other, otherKey), hour + 500, () => failureOf('developer'));
+    assert.equal(await log.save(world.db, 1_000), false);
+    const idsOf = async (developerId: number): Promise<string[]> =>
+      (await listFailures(world.db, { developerId, ...ALL })).map(({ requestId }) => requestId).toSorted();
+    const first20 = (name: string): string[] => Array.from({ length: 20 }, (_, n) => `${name}-${n}`);
+    assert.deepEqual(
+      await idsOf(one),
+      [...first20('flood'), ...first20('next'), 'after-1000', 'after-2000', 'code', 'key', 'operation'].toSorted(),
+    );
+    assert.deepEqual(await idsOf(other), ['developer']);
   });
 
-  it('the latest 200 of 7 days are kept, whichever server wrote them, and others are removed', async () => {
+  it('a loop of one kind evicts nothing but its own, and 1,000 of 7 days are kept of a developer', async () => {
     const [developerId, other] = [await world.newDeveloper(), await world.newDeveloper()];
     const [{ keyId, prefix }, { keyId: second, prefix: its }] = [await newKey(developerId), await newKey(developerId)];
     const { keyId: otherKey } = await newKey(other);
     const now = Date.now();
-    await fail(other, otherKey, 3, now - 1_000_000);
-    await Promise.all([fail(developerId, keyId, 150, now - 1_000), fail(developerId, second, 150, now - 500)]);
-    await fail(developerId, keyId, 1, now);
-    const rows = await world.db('failed_requests').where({ developer_id: developerId });
-    assert.equal(rows.length, 200);
-    const kept = await listFailures(world.db, { developerId, ...ALL });
-    assert.deepEqual([kept.length, kept[0]?.requestId], [200, `${now}-0`]);
-    assert.deepEqual(
-      kept.map(({ at }) => at),
-      kept
-        .map(({ at }) => at)
-        .toSorted()
-        .toReversed(),
-    );
-    const ofKey = await listFailures(world.db, { developerId, keyPrefix: prefix, ...ALL });
-    const ofOther = await listFailures(world.db, { developerId, keyPrefix: its, ...ALL });
-    assert.equal(ofKey.length + ofOther.length, 200);
-    assert.ok(ofKey.every(({ keyPrefix }) => keyPrefix === prefix) && ofOther.length > 90);
-    const found = await listFailures(world.db, { developerId, requestId: `${now - 500}-3`, ...ALL });
-    assert.deepEqual([found.length, found[0]?.keyPrefix], [1, its]);
-    assert.deepEqual(await listFailures(world.db, { developerId: other, requestId: `${now - 500}-3`, ...ALL }), []);
-    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 3);
-    for (const days of [6.9, 7.1, 30]) await fail(other, otherKey, 1, now - days * DAY_MS);
-    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
+    const kept = async (keyPrefix?: string) => listFailures(world.db, { developerId, keyPrefix, ...ALL });
+    await fail({ developerId, keyId: second }, 3, now - 1_000_000);
+    await fail({ developerId, keyId, code: 'title_not_found' }, 2, now - 900_000);
+    await Promise.all([
+      fail({ developerId, keyId }, 150, now - 1_000),
+      fail({ developerId, keyId, code: 'rate_limit_exceeded' }, 150, now - 500),
+    ]);
+    await fail({ developerId, keyId }, 1, now);
+    assert.deepEqual([(await kept(prefix)).length, (await kept(its)).length], [202, 3]);
+    const [latest] = await kept();
+    assert.equal(latest?.requestId, `${now}-0`);
+    const times = (await kept()).map(({ at }) => at);
+    assert.deepEqual(times, times.toSorted().toReversed());
+    const requestId = `${now - 500}-3`;
+    const found = await listFailures(world.db, { developerId, requestId, ...ALL });
+    assert.deepEqual([found.length, found[0]?.keyPrefix], [1, prefix]);
+    assert.deepEqual(await listFailures(world.db, { developerId: other, requestId, ...ALL }), []);
+    for (const code of Object.keys(ERROR_CODES) as NewFailure['code'][]) {
+      await fail({ developerId, keyId: second, code }, 100, now - 2_000_000);
+      await fail({ developerId, keyId, code }, 100, now - 2_000_000);
+    }
+    assert.equal((await kept()).length, 1_000);
+    for (const days of [0, 6.9, 7.1, 30]) await fail({ developerId: other, keyId: otherKey }, 1, now - days * DAY_MS);
+    const ofOther = { developerId: other, ...ALL };
+    assert.equal((await listFailures(world.db, ofOther)).length, 2);
     const count = async (): Promise<number> =>
       (await world.db('failed_requests').where({ developer_id: other })).length;
-    assert.equal(await count(), 6);
-    while (await removeOldFailures(world.db, 1));
     assert.equal(await count(), 4);
-    assert.equal((await listFailures(world.db, { developerId: other, ...ALL })).length, 4);
+    while (await removeOldFailures(world.db, 1));
+    assert.deepEqual([await count(), (await listFailures(world.db, ofOther)).length], [2, 2]);
   });
 
   it('failures that could not be written are written later, with those added meanwhile, and those of a deleted key are left out', async () => {
@@ -118,22 +142,22 @@ describe('the failed requests of a developer', () => {
     const [{ keyId }, { keyId: gone }] = [await newKey(developerId), await newKey(developerId)];
     const log = new FailureLog();
     const now = Date.now();
-    log.add(developerId, now - 9_000, () => failureOf(keyId, 'first'));
-    log.add(developerId, now - 7_000, () => failureOf(keyId, 'second'));
+    log.add(kindOf(developerId, keyId), now - 9_000, () => failureOf('first'));
+    log.add(kindOf(developerId, keyId), now - 7_000, () => failureOf('second'));
     // A step for each.
     assert.equal(await log.save(world.db, 1), true);
     await world.db.raw('alter table failed_requests rename to away');
     try {
       const saving = log.save(world.db, 1);
-      log.add(developerId, now - 5_000, () => failureOf(keyId, 'third'));
+      log.add(kindOf(developerId, keyId), now - 5_000, () => failureOf('third'));
       await assert.rejects(saving, { code: '42P01' });
     } finally {
       await world.db.raw('alter table away rename to failed_requests');
     }
-    log.add(developerId, now - 3_000, () => failureOf(gone, 'gone'));
+    log.add(kindOf(developerId, gone), now - 3_000, () => failureOf('gone'));
     await world.db('api_keys').where({ id: gone }).delete();
     const saving = log.save(world.db, 10);
-    log.add(developerId, now, () => failureOf(keyId, 'fourth'));
+    log.add(kindOf(developerId, keyId), now, () => failureOf('fourth'));
     for (let more = await saving; more; more = await log.save(world.db, 10));
     const kept = await listFailures(world.db, { developerId, ...ALL });
     assert.deepEqual(
@@ -145,7 +169,7 @@ describe('the failed requests of a developer', () => {
   it('"requests" prints the failed requests of a developer, or the one with an id', async () => {
     const developerId = await world.newDeveloper();
     const { keyId, prefix } = await newKey(developerId);
-    await fail(developerId, keyId, 2, 1_000 * Math.floor(Date.now() / 1_000));
+    await fail({ developerId, keyId }, 2, 1_000 * Math.floor(Date.now() / 1_000));
     const run = (...args: string[]) => runCommand(['requests', ...args], { DATABASE_URL: world.url });
     const { stdout } = await run('--developer', String(developerId));
     assert.equal(stdout.trimEnd().split('\n').length, 3);
@@ -165,8 +189,8 @@ describe('the failed requests of a developer', () => {
     const developerId = await world.newDeveloper();
     const [{ keyId, prefix }, { keyId: other, prefix: its }] = [await newKey(developerId), await newKey(developerId)];
     const now = Date.now();
-    await fail(developerId, keyId, 60, now - 100_000);
-    await fail(developerId, other, 1, now);
+    await fail({ developerId, keyId }, 60, now - 100_000);
+    await fail({ developerId, keyId: other }, 1, now);
     const [visitor, stranger] = await Promise.all(
       [developerId, await world.newDeveloper()].map((id) => signIn(service, id)),
     );

@@ -111,8 +111,7 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
       metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
       const durationMs = Math.round(milliseconds * 1000) / 1000;
       const level = levelOf(status);
-      const isFound = operation !== undefined && (status === 200 || status === 304);
-      const url = redactUrl(target, isFound);
+      const url = redactUrl(target, operation !== undefined);
       if (caller !== undefined) {
         const now = Date.now();
         const { keyId, developerId } = caller;
@@ -120,8 +119,8 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
         usage.count({ keyId, operation: id, outcome: outcomeOf(status, problem?.code) }, now);
         if (problem !== undefined && status !== undefined) {
           const { code, detail } = problem;
-          const request = { keyId, requestId, method: ctx.method, path: url, operation: id };
-          failures.add(developerId, now, () => ({ ...request, status, code, detail, durationMs }));
+          const kind = { developerId, keyId, code, operation: id };
+          failures.add(kind, now, () => ({ requestId, method: ctx.method, path: url, status, detail, durationMs }));
         }
       }
       const line = {

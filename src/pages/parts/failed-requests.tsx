@@ -1,12 +1,15 @@
 import type { VNode } from 'preact';
 import { useContext } from 'preact/hooks';
-import { KEPT_FAILURE_DAYS, KEPT_FAILURES, type FailedRequest } from '../../usage/failed-requests.js';
+import { KEPT_FAILURE_DAYS, KEPT_FAILURES, KEPT_OF_KIND, type FailedRequest } from '../../usage/failed-requests.js';
+import { KEPT_OF_HOUR } from '../../usage/failure-log.js';
 import { Deployment, RelativeTime } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 import { KeyName } from './keys.js';
 
 /** Which failed requests are kept, in a sentence. */
-export const KEPT = `The last ${KEPT_FAILURES} failed requests within ${KEPT_FAILURE_DAYS} days, at most one a second from each server.`;
+export const KEPT =
+  `Kept for ${KEPT_FAILURE_DAYS} days. Of each key, error and operation, each server keeps the first ${KEPT_OF_HOUR} ` +
+  `requests of an hour and then one a second; we keep the latest ${KEPT_OF_KIND}, and ${KEPT_FAILURES} in all.`;
 
 /** The longest id that a request can have. */
 export const MAX_REQUEST_ID = 128;
