@@ -28,6 +28,8 @@ const TELLING_LENGTH = 12;
 /** Letters and digits in a row that may be part of a secret. Their form does not differ from that of a long word. */
 const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
 
+const ONLY_DIGITS = /^[0-9]+$/;
+
 /** The beginning of a key, or most of a secret: more letters in a row than a word has, with a digit among them. */
 const KEY_OR_SECRET = /svc_[0-9a-z]{8}_|(?=[a-z]{0,23}[0-9])[0-9a-z]{24}/i;
 
@@ -101,10 +103,11 @@ export function looksLikeKey(text: string): boolean {
 
 /**
  * Cuts from a text what may be a key or a part of one. That is all that follows a key's prefix, and every run of
- * {@link TELLING_LENGTH} or more letters and digits.
+ * {@link TELLING_LENGTH} or more letters and digits, unless all are digits: no secret has so many in a row.
  */
 export function redactApiKeys(text: string): string {
-  return text.replace(KEY_AND_REST, `$1_${REDACTED}`).replace(TELLING_RUN, REDACTED);
+  const withoutKeys = text.replace(KEY_AND_REST, `$1_${REDACTED}`);
+  return withoutKeys.replace(TELLING_RUN, (run) => (ONLY_DIGITS.test(run) ? run : REDACTED));
 }
 
 /** Cuts the secrets of keys from a text that repeats arguments, and leaves what follows them. */
@@ -119,6 +122,7 @@ export function redactSecrets(text: string): string {
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();
   return text.replace(TELLING_RUN, (run) => {
+    if (ONLY_DIGITS.test(run)) return run;
     const lower = run.toLowerCase();
     for (let at = 0; at + TELLING_LENGTH <= lower.length; at += 1) {
       if (source.includes(lower.slice(at, at + TELLING_LENGTH))) return REDACTED;

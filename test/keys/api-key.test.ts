@@ -139,7 +139,8 @@ describe('API keys', () => {
     ['abcdefghijkl', '[redacted]'],
     ['ABCDEFGHIJ12', '[redacted]'],
     ['xyz-abcdefghijklmnop-abc', 'xyz-[redacted]-abc'],
-    ['abcdefghijkl/0123456789012', '[redacted]/[redacted]'],
+    ['abcdefghijkl/012345678901a', '[redacted]/[redacted]'],
+    ['since=1795837975000', 'since=1795837975000'],
     ['abcdefghijk_abcdefghijk', 'abcdefghijk_abcdefghijk'],
   ] as const;
 

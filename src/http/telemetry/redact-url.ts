@@ -3,6 +3,11 @@ import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
 
+/** Of a path of the contract with an id of 64 characters, the most that one has. */
+const MAX_PLAIN_LENGTH = '/api/v1/titles/'.length + 64;
+
+const ENCODED_OR_KEY = /%|svc_[0-9a-z]{8}/i;
+
 /** How often a text may have been encoded. Proxies do it once or twice. Each decoding reads the whole text. */
 const MAX_ENCODINGS = 8;
 
@@ -13,13 +18,13 @@ const TOO_DEEP = '(encoded too often)';
  * Makes a request's target safe for the log: the path, and of the query only `since`. A key is cut to its prefix, and
  * everything after it is left out. Every other run of letters and digits that may be part of a secret is cut as well.
  *
- * @param isFound - whether the path exists. Such a path contains no key: it is a path of the contract, with the id of a
- *   title. The id may look like a secret.
+ * @param isOperation - whether the path is one of the contract. The id of a title in it may look like a secret, so
+ *   nothing is cut from a path without the beginning of a key
  */
-export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isFound = false): string {
+export function redactUrl({ path, search }: Pick<Target, 'path' | 'search'>, isOperation = false): string {
   const query = loggedQuery(search);
-  const isSafe = isFound && !path.includes('%');
-  const text = isSafe ? path + redactApiKeys(decodeLeniently(query)) : redactApiKeys(decodeLeniently(path + query));
+  const isPlain = isOperation && path.length <= MAX_PLAIN_LENGTH && !ENCODED_OR_KEY.test(path);
+  const text = isPlain ? path + redactApiKeys(decodeLeniently(query)) : redactApiKeys(decodeLeniently(path + query));
   return text.slice(0, MAX_LENGTH);
 }
 

@@ -6,9 +6,9 @@ describe('the URL of a request in the log', () => {
   const { key, prefix } = generateApiKey();
   const secret = key.slice(prefix.length + 1);
 
-  function logged(target: string, isFound = false): string {
+  function logged(target: string, isOperation = false): string {
     const [path = '', query = ''] = target.split('?');
-    return redactUrl({ path, search: new URLSearchParams(query) }, isFound);
+    return redactUrl({ path, search: new URLSearchParams(query) }, isOperation);
   }
 
   /** Every character percent-encoded, so many times over. */
@@ -21,7 +21,16 @@ describe('the URL of a request in the log', () => {
   it('the log has the path and since, decoded and cut to 200 characters', () => {
     assert.equal(logged('/api/v1/titles/a%20b'), '/api/v1/titles/a b');
     assert.equal(logged(`/api/v1/changes?since=17&api_key=${key}`), '/api/v1/changes?since=17');
-    for (const since of ['1795218005', '1795218005.123456', '-1', '0x10', 'soon']) {
+    for (const since of [
+      '1795218005',
+      '1795837975000',
+      '1795837975000.123456',
+      '9'.repeat(40),
+      '1795218005.123456',
+      '-1',
+      '0x10',
+      'soon',
+    ]) {
       assert.equal(logged(`/api/v1/changes?since=${since}`), `/api/v1/changes?since=${since}`);
     }
     assert.equal(logged('/api/v1/changes?x=2&since=1&since=a%26b'), '/api/v1/changes?since=1&since=a&b');
@@ -64,13 +73,21 @@ describe('the URL of a request in the log', () => {
     }
     assert.equal(logged(`/${key.slice(4)}/and/more`), `/${prefix.slice(4)}_[redacted]/and/more`);
     assert.equal(logged(`/titles/${secret.slice(0, 11)}`), `/titles/${secret.slice(0, 11)}`);
-    assert.equal(logged('/changes?since=179521800512'), '/changes?since=[redacted]');
+    assert.equal(logged('/changes?since=17952180051a'), '/changes?since=[redacted]');
   });
 
-  it('the id of an existing title is logged unchanged', () => {
-    const path = `/api/v1/titles/${secret}`;
-    assert.equal(logged(path, true), path);
-    assert.equal(logged(`/api/v1/titles/%73${secret}`, true), '/api/v1/titles/[redacted]');
+  it('the id of a title in a path of the contract is logged unchanged, unless it holds the beginning of a key', () => {
+    for (const id of [secret, 'x'.repeat(64), 'the-lord-of-the-rings-extended-2003', 'svc_short']) {
+      assert.equal(logged(`/api/v1/titles/${id}`, true), `/api/v1/titles/${id}`);
+    }
+    for (const id of [`%73${secret}`, 'x'.repeat(65)]) {
+      assert.equal(logged(`/api/v1/titles/${id}`, true), '/api/v1/titles/[redacted]');
+    }
+    for (const separator of ['_', '-', '.']) {
+      for (const text of [`${prefix}${separator}${secret}`, `a${prefix.toUpperCase()}${separator}${secret}`]) {
+        assert.ok(!logged(`/api/v1/titles/${text}`, true).includes(secret), text);
+      }
+    }
   });
 
   it('a URL that was encoded thousands of times is replaced', () => {
