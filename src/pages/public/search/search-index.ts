@@ -24,16 +24,36 @@ export interface Entry {
   readonly text: string;
 }
 
-/** What people search for under other names than those of a heading. */
-const HEADING_ALIASES: Readonly<Record<string, readonly string[]>> = {
-  Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer'],
-  'Following the changes': ['pagination', 'paging', 'cursor', 'polling', 'sync', 'webhook', 'webhooks'],
+/** What people search for under other names than those of a heading or an operation. */
+const ALIASES: Readonly<Record<string, readonly string[]>> = {
+  Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer', 'CORS', 'browser'],
+  'Following the changes': ['pagination', 'paging', 'cursor', 'sync', 'webhook', 'webhooks'],
+  'The loop': ['poll', 'polling', 'poll interval', 'how often to poll'],
   'Cache responses': ['cache', 'caching', 'conditional request'],
   'Compress pages': ['compression', 'gzip', 'brotli'],
+  'Stay within your limits': ['backoff', 'back off', 'retry', 'retries', 'throttling'],
   'Rate limits': ['limit', 'limits', 'quota', 'quotas', 'throttling'],
   Versions: ['changelog', 'release notes', 'versioning', 'deprecation', 'breaking changes'],
-  'Rolling a key': ['rotate a key', 'rotate keys', 'rotation'],
+  Reference: ['licence', 'license', 'OpenAPI'],
+  'Rolling a key': ['rotate a key', 'rotate keys', 'rotation', 'replace a key', 'downtime'],
+  'Revoking a key': ['delete a key', 'remove a key', 'disable a key'],
+  Passkeys: ['2FA', 'MFA', 'two-factor authentication', 'multi-factor', 'WebAuthn'],
+  'Failed requests': ['errors of requests', 'request id', 'request log', 'request not found'],
+  getTitle: ['search titles by name', 'find a title'],
+  'Generate an SDK': ['SDK', 'client library', 'swagger', 'code generator'],
 };
+
+/** Pages that are neither in the reference nor in a guide. */
+const OTHER_ENTRIES: readonly Entry[] = [
+  {
+    group: 'Basics',
+    name: 'Status',
+    context: 'Page',
+    aliases: ['uptime', 'outage', 'incident', 'availability', 'down'],
+    address: '/status',
+    text: 'Whether the service works at the moment.',
+  },
+];
 
 /** Parts of the landing page. They are found by the questions of somebody who does not have a key yet. */
 const LANDING_ENTRIES: readonly Entry[] = [
@@ -63,6 +83,7 @@ export async function listEntries(contract: Contract, guides: readonly Guide[]):
     ...listOperations(contract),
     ...listErrors(guides),
     ...LANDING_ENTRIES,
+    ...OTHER_ENTRIES,
     ...listComponents(contract),
     ...listChapters(contract, guides),
   ];
@@ -70,7 +91,9 @@ export async function listEntries(contract: Contract, guides: readonly Guide[]):
     // Between guides, other requests get their turn.
     await setImmediate();
     const address = `${GUIDES_PATH}/${name}`;
-    entries.push(...listSections(text, { group: 'Guides', name: title, context: 'Guide', address, text: description }));
+    const aliases = ALIASES[title] ?? [];
+    const page = { group: 'Guides', name: title, aliases, context: 'Guide', address, text: description };
+    entries.push(...listSections(text, page));
   }
   return entries;
 }
@@ -90,7 +113,7 @@ function partOf(
 
 function listOperations(contract: Contract): Entry[] {
   return operationsOf(contract).flatMap(({ operationId: id, summary, description, method, path, parameters = [] }) => [
-    partOf('Operations', summary, `${method} ${path}`, id, description, [id, path]),
+    partOf('Operations', summary, `${method} ${path}`, id, description, [id, path, ...(ALIASES[id] ?? [])]),
     ...parameters.map((parameter) => {
       const { name, in: place, description: text } = resolve(contract, parameter).part;
       return partOf('Parameters and fields', name, `${place} parameter · ${summary}`, parameterId(id, name), text);
@@ -141,9 +164,11 @@ function listComponents(contract: Contract): Entry[] {
 }
 
 function listChapters(contract: Contract, guides: readonly Guide[]): Entry[] {
-  const page = { group: 'Basics', name: 'Reference', context: '', address: '/docs', text: '' };
-  // Nothing stands before the first heading.
-  return listSections(chaptersOf(contract, guides), page).slice(1);
+  const text = 'Every operation, error and field of the contract, its version and its licence.';
+  const aliases = ALIASES['Reference'] ?? [];
+  return listSections(chaptersOf(contract, guides), {
+    ...{ group: 'Basics', name: 'Reference', aliases, context: 'Page', address: '/docs', text },
+  });
 }
 
 /** @returns an entry for a page of Markdown, and one for each heading on it */
@@ -151,7 +176,7 @@ function listSections(markdown: string, page: Entry): Entry[] {
   return readSections(markdown).map(({ heading, text }) => {
     if (heading === undefined) return { ...page, text: `${page.text} ${text}` };
     const { text: name, id } = heading;
-    const aliases = HEADING_ALIASES[name] ?? [];
+    const aliases = ALIASES[name] ?? [];
     return { ...page, name, aliases, context: page.name, address: `${page.address}#${id}`, text };
   });
 }

@@ -7,7 +7,9 @@ import { queryOf, seeOther } from '../../parts/web/addresses.js';
 import { answerPage } from '../../parts/frame/page.js';
 import { MAX_QUERY, SEARCH_PATH, SearchBox } from '../../parts/content/search-form.js';
 import { listEntries } from './search-index.js';
-import { createSearch, type Found, type FoundGroup, type Piece, type Search } from './search.js';
+import { createSearch, type Found, type Piece, type Results, type Search } from './search.js';
+
+const LIST = new Intl.ListFormat('en', { type: 'disjunction' });
 
 /** The parameter of the page that a search for a key leads to. */
 const REFUSED = 'key-refused';
@@ -31,7 +33,8 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
       return;
     }
     const query = wanted.trim().slice(0, MAX_QUERY);
-    const groups = query === '' ? [] : (await search())(query);
+    const results = query === '' ? { groups: [], missing: [] } : (await search())(query);
+    const { groups } = results;
     const description = 'Search the reference and the guides.';
     // The header of a narrow screen has only the button.
     const hasFocus = parameters.get('q') === '';
@@ -41,7 +44,7 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
       <div class="container">
         <h1>Search</h1>
         <SearchBox query={query} hasFocus={hasFocus} />
-        <p>{parameters.has(REFUSED) ? KEY_REFUSED : resultsLine(query, groups)}</p>
+        <p>{parameters.has(REFUSED) ? KEY_REFUSED : resultsLine(query, results)}</p>
         <div class="found">
           {groups.map(({ group, found }) => (
             <section key={group} aria-label={group}>
@@ -70,13 +73,19 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
   });
 }
 
-function resultsLine(query: string, groups: readonly FoundGroup[]): string {
+function resultsLine(query: string, { groups, missing }: Results): string {
   if (query === '') return 'Find an operation, an error code, a parameter, a field, a header or a guide.';
   const total = groups.reduce((sum, group) => sum + group.total, 0);
   const shown = groups.reduce((sum, { found }) => sum + found.length, 0);
-  if (total === 0) return `No results for “${query}”. Check the spelling, or try fewer or more general words.`;
+  const isStatus = missing.length === 1 && /^[1-5][0-9]{2}$/.test(missing[0] ?? '');
+  const unknown = isStatus
+    ? ` The API never responds with status ${missing.join()}.`
+    : missing.length > 0
+      ? ` Nothing contains ${LIST.format(missing.map((word) => `“${word}”`))}.`
+      : '';
+  if (total === 0) return `No results for “${query}”.${unknown} Check the spelling, or try more general words.`;
   const count = shown < total ? `${shown} of ${total} results` : total === 1 ? '1 result' : `${total} results`;
-  return `${count} for “${query}”.`;
+  return `${count} for “${query}”.${unknown}`;
 }
 
 function Result({ entry: { context, address }, name, snippet }: Found): VNode {

@@ -1,4 +1,4 @@
-import MiniSearch from 'minisearch';
+import MiniSearch, { type SearchResult } from 'minisearch';
 import type { Entry } from './search-index.js';
 
 /** The most results of a group. */
@@ -16,15 +16,18 @@ const WEIGHTS = { name: 5, aliases: 4, text: 1, context: 0.5 };
 /** How many times more an entry counts if the query is its whole name. */
 const WHOLE_NAME = 20;
 
-/** How many typing errors a word may have, as a share of its letters and at most. */
-const MISTYPED = { fuzzy: 0.3, maxFuzzy: 2 };
+/** How many typing errors a word may have, as a share of its letters and at most. A number or a short word has none. */
+const MISTYPED = { fuzzy: (term: string) => (/^\p{L}{5,}$/u.test(term) ? 0.3 : false), maxFuzzy: 2 };
 
 /** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
 const WORD = /[\p{Lu}\p{N}]+[\p{Ll}\p{N}]*|[\p{Ll}\p{N}]+/gu;
 
 /** Words that say little. */
 const STOP_WORDS = new Set(
-  'a an and are can do does for how i in is it my of on or the to what where which with you your'.split(' '),
+  (
+    'a an and are at be by can do does for from have how i if in is it may me my not of on or should the there this to ' +
+    'use using what when where which why with without you your'
+  ).split(' '),
 );
 
 /** A piece of a text, and whether the query matches it. */
@@ -48,8 +51,15 @@ export interface FoundGroup {
   readonly total: number;
 }
 
-/** Finds entries by all words of a query. */
-export type Search = (query: string) => readonly FoundGroup[];
+/** The results of a query. */
+export interface Results {
+  readonly groups: readonly FoundGroup[];
+  /** The words of the query that no entry contains. The results are of the others. */
+  readonly missing: readonly string[];
+}
+
+/** Finds entries by all words of a query, or by any if none has all of them. */
+export type Search = (query: string) => Results;
 
 /** Indexes a list of entries. A word of a query matches the words that it begins; failing that, similar ones. */
 export async function createSearch(entries: readonly Entry[]): Promise<Search> {
@@ -72,25 +82,41 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   );
 
   const names = entries.map(({ name, aliases = [] }) => [name, ...aliases].map(joined));
-  return (query) => {
+  /** @returns the matches of all words, in the order of their rank */
+  const findAll = (query: string): SearchResult[] => {
     const name = joined(query);
     const boostDocument = (id: number): number => (names[id]?.includes(name) === true ? WHOLE_NAME : 1);
     const exact = index.search(query, { boostDocument });
-    const results = exact.length > 0 ? exact : index.search(query, MISTYPED);
+    return exact.length > 0 ? exact : index.search(query, MISTYPED);
+  };
+  return (query) => {
+    const all = findAll(query);
+    if (all.length > 0) return { groups: group(all), missing: [] };
+    const words = (query.match(WORD) ?? []).filter((word) => termOf(word) !== undefined);
+    const missing = words.filter((word) => findAll(word).length === 0);
+    const rest = words.filter((word) => !missing.includes(word)).join(' ');
+    const found = findAll(rest);
+    return {
+      groups: group(found.length > 0 ? found : index.search(rest, { combineWith: 'OR', ...MISTYPED })),
+      missing,
+    };
+  };
+
+  /** @returns the results by their group; the group of the best one comes first */
+  function group(results: readonly SearchResult[]): FoundGroup[] {
     const matches = results.flatMap(({ id, terms }) => {
       const entry = entries[id as number];
       return entry === undefined ? [] : [{ entry, terms: new Set(terms) }];
     });
-    // The group of the best match comes first.
-    return [...new Set(matches.map(({ entry }) => entry.group))].map((group) => {
-      const ofGroup = matches.filter(({ entry }) => entry.group === group);
+    return [...new Set(matches.map(({ entry }) => entry.group))].map((name) => {
+      const ofGroup = matches.filter(({ entry }) => entry.group === name);
       return {
-        group,
+        group: name,
         found: ofGroup.slice(0, MOST_OF_A_GROUP).map(({ entry, terms }) => show(entry, terms)),
         total: ofGroup.length,
       };
     });
-  };
+  }
 }
 
 /** @returns the form of a word in the index: in lower case, without a plural's ending; undefined for a stop word */

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { ERROR_CODES } from '../../../../src/errors.js';
 import { generateApiKey } from '../../../../src/keys/api-key.js';
 import type { Guide } from '../../../../src/pages/parts/guides/guide-pages.js';
+import { readGuides } from '../../../../src/pages/public/guides/guides.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
 import { createSearch, type Search } from '../../../../src/pages/public/search/search.js';
 import { listEntries, type Entry } from '../../../../src/pages/public/search/search-index.js';
@@ -52,7 +54,8 @@ describe('the search', () => {
     search = await createSearch(await listEntries(contract, [GUIDE, GUIDE_TO_ERRORS]));
   });
 
-  const best = (query: string): Entry => search(query)[0]?.found[0]?.entry ?? assert.fail(`nothing for ${query}`);
+  const best = (query: string): Entry =>
+    search(query).groups[0]?.found[0]?.entry ?? assert.fail(`nothing for ${query}`);
 
   it('every operation, parameter, field, header, schema and error code is found first by its own name', () => {
     const { schemas } = contract.components;
@@ -93,13 +96,13 @@ describe('the search', () => {
     );
     for (const query of ['rate', 'rates', 'rat'])
       assert.deepEqual(
-        named(query).flatMap(({ found }) => found.map(({ entry: { name } }) => name)),
+        named(query).groups.flatMap(({ found }) => found.map(({ entry: { name } }) => name)),
         ['Rates'],
       );
   });
 
   it('a snippet shows the text around the match and marks it', () => {
-    assert.deepEqual(search('egg a minute')[0]?.found[0]?.snippet, [
+    assert.deepEqual(search('egg a minute').groups[0]?.found[0]?.snippet, [
       { text: 'One ', isMatch: false },
       { text: 'egg', isMatch: true },
       { text: ' a ', isMatch: false },
@@ -110,8 +113,64 @@ describe('the search', () => {
     ]);
   });
 
-  it('a query without letters or digits, or with a word that is nowhere, finds nothing', () => {
-    for (const query of ['', '  ', '.*', 'of', 'since zzzz', '((((']) assert.deepEqual(search(query), [], query);
+  it('a query without letters or digits, or only with words that are nowhere, finds nothing', () => {
+    for (const query of ['', '  ', '.*', 'of', '(((('])
+      assert.deepEqual(search(query), { groups: [], missing: [] }, query);
+    for (const query of ['zzzz', '504', 'zzzz 504']) {
+      assert.deepEqual(search(query), { groups: [], missing: query.split(' ') }, query);
+    }
+  });
+
+  it('where no entry has all words, those that are nowhere are named, and the others are found', () => {
+    assert.deepEqual(search('since_out_of_window zzzz').missing, ['zzzz']);
+    assert.equal(best('since_out_of_window zzzz').address, '/docs#error-since_out_of_window');
+    const { groups, missing } = search('egg next_since');
+    assert.deepEqual(missing, []);
+    const addresses = groups.flatMap(({ found }) => found.map(({ entry }) => entry.address));
+    for (const each of ['/docs/guides/cooking#rate-limits-in-the-kitchen', '/docs#schema-ChangesMeta-next_since']) {
+      assert.ok(addresses.includes(each), each);
+    }
+  });
+});
+
+/** What developers have typed, and where the answer stands; undefined for what the service does not have. */
+const QUESTIONS: readonly (readonly [query: string, address: string | undefined])[] = [
+  ['CORS from browser', '/docs#keys'],
+  ['rotate key without downtime', '/docs/guides/developer-settings#rolling-a-key'],
+  ['two factor authentication', '/docs/guides/developer-settings#passkeys'],
+  ['2FA', '/docs/guides/developer-settings#passkeys'],
+  ['MFA', '/docs/guides/developer-settings#passkeys'],
+  ['search titles by name', '/docs#getTitle'],
+  ['request id not found', '/docs/guides/developer-settings#failed-requests'],
+  ['delete a key', '/docs/guides/developer-settings#revoking-a-key'],
+  ['swagger', '/docs/guides/generate-an-sdk'],
+  ['SDK', '/docs/guides/generate-an-sdk'],
+  ['504', undefined],
+  ['license', '/docs'],
+  ['licence', '/docs'],
+  ['how often may I poll', '/docs/guides/following-the-feed#the-loop'],
+  ['backoff', '/docs/guides/calling-the-api#stay-within-your-limits'],
+  ['quota exceeded', '/docs#error-rate_limit_exceeded'],
+  ['uptime', '/status'],
+  ['webhook for changes', '/docs#following-the-changes'],
+  ['pricing', '/#plans'],
+];
+
+describe('the search of the reference and all guides', () => {
+  it('the page that answers a question is the first or second result', async () => {
+    const guides = await readGuides(fileURLToPath(ROOT));
+    const search = await createSearch(await listEntries(contract, guides));
+    for (const [query, address] of QUESTIONS) {
+      const { groups } = search(query);
+      const [first, second] = groups;
+      const hits = [first?.found[0], first?.found[1] ?? second?.found[0], second?.found[0]];
+      if (address === undefined) assert.deepEqual(groups, [], query);
+      else
+        assert.ok(
+          hits.some((hit) => hit?.entry.address === address),
+          `${query}: ${hits.map((hit) => hit?.entry.address).join(', ')}`,
+        );
+    }
   });
 });
 
@@ -158,5 +217,11 @@ describe('the search page', () => {
     assert.match(text, /<input[^>]* type="search"[^>]* value="has_more"/);
     const [, result = ''] = /<a href="\/docs#schema-ChangesMeta-has_more">(.*?)<\/a>/s.exec(text) ?? [];
     assert.match(result, /<mark>has<\/mark>_<mark>more<\/mark>/);
+    for (const [query, line] of [
+      ['504', 'No results for “504”. The API never responds with status 504.'],
+      ['limits zzzz', 'for “limits zzzz”. Nothing contains “zzzz”.'],
+    ] as const) {
+      assert.ok((await send(url, `/docs/search?q=${encodeURIComponent(query)}`)).text.includes(line), query);
+    }
   });
 });
