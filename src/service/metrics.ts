@@ -57,6 +57,16 @@ function addState(metrics: Metrics, build: Build, droppedLines: () => number, { 
       })),
   });
   metrics.readCounter({
+    name: 'catalog_component_losses_total',
+    help: 'How often a dependency was lost, or became too slow to use.',
+    labels: ['component'],
+    read: () =>
+      Array.from(health.components.keys(), (component) => ({
+        labels: { component },
+        value: health.lossesOf(component),
+      })),
+  });
+  metrics.readCounter({
     name: 'catalog_log_lines_dropped_total',
     help: 'Lines of the log that could not be written.',
     read: droppedLines,

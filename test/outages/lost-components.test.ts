@@ -100,4 +100,26 @@ describe('several components that are lost together', () => {
       }
     }
   });
+
+  it('a slow database is told from one that is down, and a component that comes and goes is shown', async () => {
+    for (const each of DEPENDENCIES) health.note(each, 'up');
+    const before = health.lossesOf('database');
+    health.note('database', 'slow');
+    health.note('database', 'lost');
+    health.note('database', 'slow');
+    assert.equal(health.lossesOf('database'), before + 1);
+    await assertReadiness(url, DEPENDENCIES, ['database'], {}, 'slow');
+    const read = async (): Promise<string> =>
+      (await operator.get('/')).text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+    const text = await read();
+    assert.ok(text.includes(' Slow: PostgreSQL. '), text);
+    assert.ok(text.includes(OUTAGES.database.slow?.advice ?? '-') && !text.includes(OUTAGES.database.advice), text);
+    const { components } = health;
+    const losses = components.get('redis')?.losses.length ?? 0;
+    for (let n = 0; n < 2; n += 1) {
+      health.note('redis', 'lost');
+      health.note('redis', 'up');
+    }
+    assert.ok((await read()).includes(` Redis Up lost ${losses + 2} times in the last hour `), await read());
+  });
 });

@@ -42,6 +42,8 @@ interface Fault {
   readonly mend?: () => unknown;
   /** The servers that surely lose it, by their place. */
   readonly losers?: readonly number[];
+  /** What they report of a PostgreSQL that they lose. */
+  readonly state?: 'slow';
   /** Whether it is over at once: then nobody may have reported the loss. */
   readonly isShort?: true;
   /** Whether it happens to the servers with a cluster. */
@@ -168,6 +170,7 @@ describe('outages under load', () => {
       strike: () => world.postgres.pause(),
       mend: () => world.postgres.resume(),
       losers: [1],
+      state: 'slow',
     },
     'PostgreSQL has no connections left': {
       of: 'PostgreSQL',
@@ -186,13 +189,13 @@ describe('outages under load', () => {
   }
 
   /** Waits until a server reports exactly what belongs to Redis or PostgreSQL as lost, or nothing. */
-  async function untilReady(server: ServerProcess, lost?: Fault['of']): Promise<void> {
+  async function untilReady(server: ServerProcess, lost?: Fault['of'], state?: Fault['state']): Promise<void> {
     const dependencies = dependenciesOf(server);
     const isLost = (name: string): boolean => lost !== undefined && (name === 'redis') === (lost === 'Redis');
     await eventually(`it is lost: ${lost ?? 'nothing'}`, async () => {
       const redis = `Part of Redis is down (cluster nodes ${nodeId}); ${PARTLY_DOWN}`;
       const own = clustered.includes(server) ? { redis } : {};
-      await assertReadiness(server.url, dependencies, dependencies.filter(isLost), own);
+      await assertReadiness(server.url, dependencies, dependencies.filter(isLost), own, state);
       return true;
     });
   }
@@ -202,7 +205,7 @@ describe('outages under load', () => {
     await eventually('more is answered', () => load.answered + load.tally.wrong.length > before + ANSWERS);
   }
 
-  for (const [what, { of, strike, mend, losers = [], isShort, inCluster }] of Object.entries(FAULTS)) {
+  for (const [what, { of, strike, mend, losers = [], isShort, inCluster, state }] of Object.entries(FAULTS)) {
     const promise =
       of === 'Redis' ? 'no request fails, and a key that is revoked meanwhile is refused' : 'requests get 503 at worst';
     it(`${promise} while ${what}, and servers recover by themselves`, async () => {
@@ -222,7 +225,7 @@ describe('outages under load', () => {
         load.mayBeUnavailable = of === 'PostgreSQL';
         try {
           await strike(prepared);
-          if (!isShort) for (const i of losers) await untilReady(asked[i] ?? assert.fail(), of);
+          if (!isShort) for (const i of losers) await untilReady(asked[i] ?? assert.fail(), of, state);
           if (of === 'Redis') {
             // What a command does before it reports the revocation as done.
             const { prefix, developerId } = prepared.doomed;

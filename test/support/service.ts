@@ -9,6 +9,7 @@ import type { ServiceOverrides } from '../../src/service/options.js';
 import * as operatorPages from '../../src/service/operator-pages.js';
 import * as site from '../../src/service/site.js';
 import { connectTo, openTestDatabase } from './database.js';
+import { stateChangesIn } from './http/readiness.js';
 import { newKey } from './keys/new-key.js';
 import { PATIENT } from './program.js';
 import { send, type Reply, type RequestOptions } from './request.js';
@@ -61,8 +62,6 @@ const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** In milliseconds, so that no such statement is among those that a test counts. */
 const HOUR_MS = 3_600_000;
-
-const CHANGE = /^(\w+ (?:lost|back))/;
 
 /** Starts the service. Stop it in an `after` hook. */
 export async function startService(options: TestServiceOptions = {}): Promise<TestService> {
@@ -139,9 +138,11 @@ function keepLines(lines: string[], changes: string[]): pino.DestinationStream {
     write(text) {
       for (const line of text.trimEnd().split('\n')) {
         lines.push(line);
-        const { msg } = JSON.parse(line) as { msg: string };
-        const [, change] = CHANGE.exec(msg) ?? [];
-        if (change !== undefined) changes.push(change);
+        const [change] = stateChangesIn(line);
+        const [name] = change?.split(' ') ?? [];
+        if (change !== undefined && changes.findLast((each) => each.startsWith(`${name} `)) !== change) {
+          changes.push(change);
+        }
       }
     },
   };

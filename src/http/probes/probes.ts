@@ -72,7 +72,10 @@ function reportReadiness(health: Health, isStopping: boolean) {
     // Codes are for programs, and never renamed.
     reasons: [
       ...(isStopping ? [SHUTTING_DOWN] : []),
-      ...lost.map((dependency) => ({ code: `${dependency}_lost`, detail: health.consequenceOf(dependency) })),
+      ...lost.map((dependency) => ({
+        code: `${dependency}_${components.get(dependency)?.state}`,
+        detail: health.outageOf(dependency).consequence,
+      })),
     ],
     checks: Object.fromEntries([...components].map(([dependency, { state }]) => [dependency, state])),
   };

@@ -3,6 +3,7 @@ import type { Pool as PgPool, QueryResultRow } from 'pg';
 import { shareWhilePending } from '../async/share-while-pending.js';
 import { withTimeout } from '../async/with-timeout.js';
 import type { Health } from '../telemetry/health.js';
+import { DatabaseTimeout, isTimeout } from './errors.js';
 import { DatabaseNotWritable } from './fence.js';
 import { Pool, type PoolOptions } from './pool.js';
 
@@ -80,12 +81,12 @@ export class Statement<Row extends QueryResultRow, Values extends readonly unkno
 export function databaseCheck(db: Knex, health: Health, timeoutMs: number): () => Promise<void> {
   return shareWhilePending(async () => {
     try {
-      await withTimeout(poolOf(db).check(), timeoutMs);
+      await withTimeout(poolOf(db).check(), timeoutMs, () => new DatabaseTimeout('no answer in time'));
       health.note('database', 'up');
     } catch (error) {
       // Older connections would still answer, while the server refuses new ones.
       if (error instanceof DatabaseNotWritable) poolOf(db).renew();
-      health.note('database', 'lost', error);
+      health.note('database', isTimeout(error) ? 'slow' : 'lost', error);
     }
   });
 }

@@ -3,8 +3,11 @@ import type { Logger } from 'pino';
 /** A dependency of the service. Only the database is essential; the loss of another one has a cost. */
 export type Dependency = 'database' | 'redis' | 'announcements' | 'replica';
 
-/** A dependency counts as up until its loss is reported. */
-export type DependencyState = 'up' | 'lost';
+/** A dependency counts as up until its loss is reported. A slow one is there, but does not answer in time. */
+export type DependencyState = 'up' | 'slow' | 'lost';
+
+/** The losses of this time count as flapping. */
+const HOUR_MS = 3_600_000;
 
 /** The current state of a component that the service depends on. */
 export interface ComponentState {
@@ -16,6 +19,8 @@ export interface ComponentState {
   readonly since: number;
   /** The names of the lost parts; absent if all of it or nothing is lost. */
   readonly lostParts?: readonly string[];
+  /** When it stopped being up, in milliseconds since 1970, of the last hour. */
+  readonly losses: readonly number[];
 }
 
 /** What the loss of a dependency means. The sentences are public and name no address. */
@@ -24,7 +29,9 @@ export interface Outage {
   readonly name: string;
   /** For operators, in one sentence: the log, `/readyz` and the operator pages have it. */
   readonly consequence: string;
-  /** The same, where only parts of the component are lost. */
+  /** What replaces the members of the same name while the component is slow; none for one that is never slow. */
+  readonly slow?: Pick<Outage, 'consequence' | 'advice' | 'guide'>;
+  /** The consequence where only parts of the component are lost. */
   readonly partly?: (lostParts: readonly string[]) => string;
   /** For people who call the service. */
   readonly forCallers: string;
@@ -37,6 +44,7 @@ export interface Outage {
 /** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */
 export class Health {
   readonly #components: Map<Dependency, ComponentState>;
+  readonly #lossCounts = new Map<Dependency, number>();
 
   /**
    * @param outages - what the loss of each dependency means
@@ -48,7 +56,7 @@ export class Health {
     dependencies: readonly Dependency[],
   ) {
     const since = Date.now();
-    this.#components = new Map(dependencies.map((dependency) => [dependency, { state: 'up', since }]));
+    this.#components = new Map(dependencies.map((dependency) => [dependency, { state: 'up', since, losses: [] }]));
   }
 
   /** The configured dependencies. */
@@ -56,16 +64,22 @@ export class Health {
     return this.#components;
   }
 
-  /** The configured dependencies that are lost. */
+  /** The configured dependencies that are lost or slow. */
   get lost(): readonly Dependency[] {
-    return [...this.#components].flatMap(([dependency, { state }]) => (state === 'lost' ? [dependency] : []));
+    return [...this.#components].flatMap(([dependency, { state }]) => (state === 'up' ? [] : [dependency]));
   }
 
-  /** @returns what the loss of a dependency, or of parts of it, means at the moment */
-  consequenceOf(dependency: Dependency): string {
-    const { consequence, partly } = this.outages[dependency];
-    const lostParts = this.#components.get(dependency)?.lostParts ?? [];
-    return lostParts.length > 0 && partly ? partly(lostParts) : consequence;
+  /** @returns how often a dependency stopped being up since the process began */
+  lossesOf(dependency: Dependency): number {
+    return this.#lossCounts.get(dependency) ?? 0;
+  }
+
+  /** @returns what the loss of a dependency, or of parts of it, means at the moment, and what to do */
+  outageOf(dependency: Dependency): Outage {
+    const outage = this.outages[dependency];
+    const { state, lostParts = [] } = this.#components.get(dependency) ?? {};
+    if (state === 'slow') return { ...outage, ...outage.slow };
+    return lostParts.length > 0 && outage.partly ? { ...outage, consequence: outage.partly(lostParts) } : outage;
   }
 
   /**
@@ -78,9 +92,13 @@ export class Health {
     const before = this.#components.get(dependency);
     if (before === undefined || (before.state === state && (before.lostParts ?? []).join() === lostParts.join()))
       return;
-    const since = before.state === state ? before.since : Date.now();
-    this.#components.set(dependency, { state, since, lostParts });
-    if (state === 'lost') this.log.warn({ err: error }, `${dependency} lost. ${this.consequenceOf(dependency)}`);
-    else this.log.info(`${dependency} back`);
+    const now = Date.now();
+    const since = before.state === state ? before.since : now;
+    const isLoss = before.state === 'up' && state !== 'up';
+    const losses = [...before.losses, ...(isLoss ? [now] : [])].filter((at) => at > now - HOUR_MS);
+    if (isLoss) this.#lossCounts.set(dependency, this.lossesOf(dependency) + 1);
+    this.#components.set(dependency, { state, since, lostParts, losses });
+    if (state === 'up') this.log.info(`${dependency} back`);
+    else this.log.warn({ err: error }, `${dependency} ${state}. ${this.outageOf(dependency).consequence}`);
   }
 }

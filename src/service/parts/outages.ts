@@ -11,6 +11,11 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
       'are not affected, but you cannot sign in or change them until the service has recovered.',
     advice: 'Bring the primary back, or fail over.',
     guide: 'runbook#postgresql-is-down',
+    slow: {
+      consequence: 'PostgreSQL does not answer in time; requests that need it are answered with 503.',
+      advice: 'Find out what slows it down before you fail over: a failover can lose commits.',
+      guide: 'runbook#postgresql-is-slow',
+    },
   },
   replica: {
     name: 'Read replica',

@@ -23,7 +23,7 @@ export const TITLES = titleIds(300);
 const LOG_INTERVAL_MS = 200;
 
 /** What a server has lost or has back. The log of requests is far longer. */
-const CHANGE = /"msg":"(\w+) (lost|back)/;
+const CHANGE = /"msg":"(\w+) (lost|slow|back)/;
 
 /** Two servers behind a balancer, on their own PostgreSQL and Redis, with networks in between that can be made bad. */
 export class Deployment {
@@ -124,7 +124,7 @@ export class Deployment {
         const [, part, state] = CHANGE.exec(line) ?? [];
         if (part === undefined) continue;
         const at = this.history.timeOf((JSON.parse(line) as { time: string }).time);
-        const change = { pid: child.pid ?? 0, part, state: state === 'lost' ? 'lost' : 'back' } as const;
+        const change = { pid: child.pid ?? 0, part, state: state === 'back' ? 'back' : 'lost' } as const;
         this.history.record({ kind: 'change', ...change, start: at, end: at });
       }
     }

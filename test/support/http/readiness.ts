@@ -13,31 +13,52 @@ const DETAILS: Readonly<Record<Dependency, string>> = {
   announcements: 'Announcements of changes cannot be read; each request looks its key up in the database.',
 };
 
-/** What a server has logged to be lost and back, in order. */
+/** What it says about a database that is there, but does not answer in time. */
+const SLOW = 'PostgreSQL does not answer in time; requests that need it are answered with 503.';
+
+/** What was logged to be lost and back, in order. A dependency that becomes slow counts as lost, once. */
+export function stateChangesIn(log: string): string[] {
+  const last = new Map<string, string>();
+  return [...log.matchAll(/"msg":"(\w+) (lost|slow|back)/g)].flatMap(([, name = '', logged = '']) => {
+    const state = logged === 'slow' ? 'lost' : logged;
+    if (last.get(name) === state) return [];
+    last.set(name, state);
+    return [`${name} ${state}`];
+  });
+}
+
+/** @returns what a server has logged: see {@link stateChangesIn} */
 export function stateChanges({ output }: ServerProcess): string[] {
-  return [...output.stdout.matchAll(/"msg":"(\w+ (?:lost|back))/g)].map(([, change = '']) => change);
+  return stateChangesIn(output.stdout);
 }
 
 /**
  * Holds the whole answer of `/readyz` against what it should be where these of its dependencies are lost.
  *
  * @param own - what is said about a dependency in place of the usual
+ * @param databaseState - of a database that is lost; by default any
  */
 export async function assertReadiness(
   url: string,
   dependencies: readonly Dependency[],
   lost: readonly Dependency[],
   own: Partial<typeof DETAILS> = {},
+  databaseState?: 'lost' | 'slow',
 ): Promise<void> {
   const reply = await send(url, '/readyz');
-  const details = { ...DETAILS, ...own };
-  const reasons = lost.map((dependency) => ({ code: `${dependency}_lost`, detail: details[dependency] }));
+  const isSlow = (databaseState ?? (reply.json as { checks?: { database?: string } }).checks?.database) === 'slow';
+  const details = { ...DETAILS, ...(isSlow && { database: SLOW }), ...own };
+  const stateOf = (dependency: Dependency): string => (isSlow && dependency === 'database' ? 'slow' : 'lost');
+  const reasons = lost.map((dependency) => ({
+    code: `${dependency}_${stateOf(dependency)}`,
+    detail: details[dependency],
+  }));
   const checks = Object.fromEntries(
-    dependencies.map((dependency) => [dependency, lost.includes(dependency) ? 'lost' : 'up']),
+    dependencies.map((dependency) => [dependency, lost.includes(dependency) ? stateOf(dependency) : 'up']),
   );
   if (lost.includes('database')) {
     assertProblem(reply, 'service_unavailable', {
-      detail: lost.map((dependency) => DETAILS[dependency]).join(' '),
+      detail: lost.map((dependency) => details[dependency]).join(' '),
       members: { reasons, checks },
       headers: { 'retry-after': '2' },
     });

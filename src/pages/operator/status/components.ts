@@ -26,8 +26,7 @@ export function componentReader(
   const readProvider = oidcIssuer === undefined ? undefined : providerReader(oidcIssuer);
   return async (isDatabaseUp) => {
     const components: Component[] = Array.from(health.components, ([dependency, reported]) => ({
-      ...health.outages[dependency],
-      consequence: health.consequenceOf(dependency),
+      ...health.outageOf(dependency),
       current: dependency === 'database' && !isDatabaseUp ? lostSince(reported) : reported,
     }));
     const provider = await readProvider?.();
@@ -37,14 +36,14 @@ export function componentReader(
 
 /** @returns the state of a component that has just failed */
 function lostSince(reported: ComponentState): ComponentState {
-  return reported.state === 'lost' ? reported : { state: 'lost', since: Date.now() };
+  return reported.state === 'up' ? { ...reported, state: 'lost', since: Date.now() } : reported;
 }
 
 function providerReader(issuer: string): () => Promise<ComponentState> {
   let known: ComponentState | undefined;
   return async () => {
     const state = (await isProviderUp(issuer)) ? 'up' : 'lost';
-    if (known?.state !== state) known = { state, since: Date.now() };
+    if (known?.state !== state) known = { state, since: Date.now(), losses: [] };
     return known;
   };
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
 import { fromSeconds, toRfc3339, type Micros } from '../../../platform/time/micros.js';
-import { Badge, Facts, Notice, BothTimes, RelativeTime, Time } from '../../parts/content/components.js';
+import { Badge, Facts, Notice, BothTimes, RelativeTime, Time, type Tone } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage.js';
 import type { PageRouter } from '../../parts/context.js';
@@ -9,7 +9,7 @@ import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { componentReader, type Component } from './components.js';
 import type { Jobs } from '../../../platform/process/jobs.js';
-import type { ComponentState } from '../../../platform/telemetry/health.js';
+import type { ComponentState, DependencyState } from '../../../platform/telemetry/health.js';
 import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
 import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
 
@@ -104,14 +104,17 @@ interface SummaryProps {
 
 /** What needs attention, first of all. */
 function Summary({ components, jobs, facts }: SummaryProps): VNode {
-  const lost = components.filter(({ current }) => current.state === 'lost').map(({ name }) => name);
+  const namesOf = (state: DependencyState): string =>
+    components.flatMap(({ name, current }) => (current.state === state ? [name] : [])).join(', ');
+  const [down, slow] = [namesOf('lost'), namesOf('slow')];
   const failing = [...jobs.states].filter(([, { failingSince }]) => failingSince !== undefined).map(([name]) => name);
   const pending = facts?.migrations.pending.length ?? 0;
-  if (lost.length + failing.length + pending === 0 && facts !== undefined)
+  if (down === '' && slow === '' && failing.length + pending === 0 && facts !== undefined)
     return <Notice tone="ok">Everything works.</Notice>;
   return (
     <Notice tone="danger">
-      {lost.length > 0 && <strong>Down: {lost.join(', ')}. </strong>}
+      {down !== '' && <strong>Down: {down}. </strong>}
+      {slow !== '' && <strong>Slow: {slow}. </strong>}
       {facts !== undefined && failing.length > 0 && `Failing: ${failing.join(', ')}. `}
       {facts === undefined && 'PostgreSQL did not answer this page. '}
       {pending > 0 && (
@@ -123,6 +126,12 @@ function Summary({ components, jobs, facts }: SummaryProps): VNode {
   );
 }
 
+const STATES = {
+  up: { tone: 'ok', label: 'Up' },
+  slow: { tone: 'warning', label: 'Slow' },
+  lost: { tone: 'danger', label: 'Down' },
+} as const satisfies Readonly<Record<DependencyState, { tone: Tone; label: string }>>;
+
 function Components({ components }: { readonly components: readonly Component[] }): VNode {
   return (
     <section>
@@ -133,7 +142,13 @@ function Components({ components }: { readonly components: readonly Component[] 
         columns={['Component', 'State', 'Since', 'What to do']}
         rows={components.map(({ name, current, consequence, advice, guide }) => {
           const isUp = current.state === 'up';
-          const state = <Badge tone={isUp ? 'ok' : 'danger'}>{isUp ? 'Up' : 'Down'}</Badge>;
+          const times = current.losses.length;
+          const state = (
+            <span>
+              <Badge tone={STATES[current.state].tone}>{STATES[current.state].label}</Badge>
+              {times > 1 && <span class="muted small"> lost {times} times in the last hour</span>}
+            </span>
+          );
           const whatToDo = (
             <span>
               {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
