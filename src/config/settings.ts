@@ -112,7 +112,7 @@ export const SETTINGS = {
   copySigningKey: secret('COPY_SIGNING_KEY', parseSigningKey,
     'Ed25519 private key that signs published copies, PKCS #8 in PEM or base64'),
   /** Bound on all waiting of one request, in milliseconds. */
-  requestTimeoutMs: setting('REQUEST_TIMEOUT_MS', 900, parseWholeNumber(100, 600_000),
+  requestTimeoutMs: setting('REQUEST_TIMEOUT_MS', 900, parseWholeNumber(100, 10_000),
     'milliseconds that a request may wait for PostgreSQL and Redis before it gets 503; each of them gets a share of it'),
   drainSeconds: setting('DRAIN_SECONDS', 5, parseWholeNumber(0, 600),
     'seconds to keep serving after SIGTERM; 0 stops at once'),

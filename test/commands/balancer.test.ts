@@ -6,6 +6,7 @@ import { freePort } from '../support/programs/free-port.js';
 import { guideConfiguration, startBalancer, type Balancer, type ServerStatistics } from '../support/proxies/haproxy.js';
 import { KeptConnections, requestFor } from '../support/http/kept-connections.js';
 import { logOf, startServer, type ServerProcess } from '../support/program.js';
+import { send } from '../support/request.js';
 import { findProgram, HAPROXY } from '../support/programs/system-program.js';
 import { testWorld } from '../support/world.js';
 
@@ -47,7 +48,7 @@ describe('two servers behind the balancer of the guide', () => {
     url = `http://127.0.0.1:${ports.balancer}`;
     const configuration = await guideConfiguration(ports);
     // Otherwise it gives up a check after a second: the server logs an aborted request, and may be taken out.
-    balancer = await startBalancer(program, configuration.replace('    timeout', '    timeout check 60s\n    timeout'));
+    balancer = await startBalancer(program, configuration.replace('timeout check 2s', 'timeout check 60s'));
     for (const name of NAMES) await isUp(name);
   });
 
@@ -112,5 +113,19 @@ describe('two servers behind the balancer of the guide', () => {
       // The balancer took it out by its readiness.
       assert.equal(statistics.chkdown, name === 'two' ? '1' : '0', name);
     }
+  });
+
+  it('the answer of the balancer without a server is a problem with Retry-After', async () => {
+    await Promise.all(Object.values(servers).map((server) => server.stop()));
+    for (const name of NAMES) {
+      await eventually(`${name} is down`, async () => (await statisticsOf(name)).status?.startsWith('DOWN') === true);
+    }
+    const { status, headers, json } = await send(url, '/api/v1/me', { headers: { 'x-api-key': key } });
+    const { request_id: requestId, code, ...rest } = json as Record<string, unknown>;
+    assert.deepEqual(
+      [status, headers['content-type'], headers['retry-after'], code, rest.status, Object.keys(rest).toSorted()],
+      [503, 'application/problem+json', '2', 'service_unavailable', 503, ['detail', 'status', 'title', 'type']],
+    );
+    assert.match(String(requestId), /^[0-9a-f-]{36}$/);
   });
 });

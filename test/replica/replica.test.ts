@@ -29,7 +29,7 @@ describe('reading from a replica', () => {
     await insertTitle('before');
     replica = await startReplica(world.postgres);
     // Its bounds on the replica are a part of that on a request.
-    const settings = { METRICS_ADDRESS: '127.0.0.1:0', DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '15000' };
+    const settings = { METRICS_ADDRESS: '127.0.0.1:0', DATABASE_READ_URL: replica.url, REQUEST_TIMEOUT_MS: '10000' };
     server = await world.startService({ settings });
   });
 

@@ -8,7 +8,7 @@ import { eventually, GIVE_UP_MS } from './eventually.js';
 export const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 
 /** The servers of tests: a slow machine must not make them answer 503. */
-export const PATIENT = { REQUEST_TIMEOUT_MS: '30000' } as const;
+export const PATIENT = { REQUEST_TIMEOUT_MS: '10000' } as const;
 
 /** The product's own bound, for tests that freeze what a server depends on: they would wait for long. */
 export const PRODUCT_BOUNDS = { REQUEST_TIMEOUT_MS: '900' } as const;

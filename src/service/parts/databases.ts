@@ -11,6 +11,9 @@ import type { ServiceOptions } from '../options.js';
 /** The interval of database checks, in milliseconds. They report a loss even without probes. */
 const CHECK_INTERVAL_MS = 2_000;
 
+/** The largest bound on a statement of a job, in milliseconds: a shutdown waits for one and a half of it. */
+const MOST_JOB_MS = 5_000;
+
 const PROMOTED = 'a standby was promoted: restart the feed (catalog feed restart) unless replication was synchronous';
 
 /** The primary, and the replica if there is one. */
@@ -80,6 +83,6 @@ export function timeBounds({ requestTimeoutMs }: Config) {
     databaseMs: Math.round((requestTimeoutMs * 8) / 9),
     replicaMs: Math.round(requestTimeoutMs / 3),
     redisMs: Math.round((requestTimeoutMs * 5) / 18),
-    jobMs: Math.round((requestTimeoutMs * 20) / 9),
+    jobMs: Math.min(MOST_JOB_MS, Math.round((requestTimeoutMs * 20) / 9)),
   };
 }

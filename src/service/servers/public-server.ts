@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Koa from 'koa';
+import { LONGEST_CHANGE_MS } from '../../admission/change-callers.js';
 import { limitConnections } from '../../http/connection/connection-limit.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../http/connection/server.js';
 import type { RequestState } from '../../http/request/context.js';
@@ -9,7 +10,7 @@ import type { OpenedParts } from '../open-parts.js';
 import type { ServiceOptions } from '../options.js';
 import { connectionsWithin } from './file-descriptors.js';
 
-/** How long requests may take to finish when the service stops, in milliseconds. */
+/** How long downloads may take to finish when the service stops, in milliseconds. Other requests get all their time. */
 const SHUTDOWN_GRACE_MS = 5_000;
 
 /** The longest pause between two requests of a busy client, in milliseconds. */
@@ -35,7 +36,8 @@ export async function openPublicServer(
   limitConnections(server, connectionsWithin(config), log);
   const url = urlOf(config.host, await listen(server, config.host, config.port));
   let idleMs = 0;
-  opened.add(server, (it) => close(it, SHUTDOWN_GRACE_MS, idleMs));
+  const graceMs = Math.max(SHUTDOWN_GRACE_MS, config.requestTimeoutMs + LONGEST_CHANGE_MS);
+  opened.add(server, (it) => close(it, graceMs, idleMs));
 
   return {
     url,

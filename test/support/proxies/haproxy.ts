@@ -95,6 +95,7 @@ export async function startBalancer(program: string, configuration: string): Pro
 export async function guideConfiguration(ports: Readonly<Record<'balancer' | 'one' | 'two', number>>): Promise<string> {
   const [, shown = ''] = /```haproxy\n([\s\S]+?)```/.exec(await readGuide('scale-out')) ?? [];
   const changes: [string, string][] = [
+    ['    bind :443 ssl crt /etc/haproxy/certificate.pem alpn h2,http/1.1\n', ''],
     ['bind :80', `bind 127.0.0.1:${ports.balancer}`],
     ['10.0.0.1:8080', `127.0.0.1:${ports.one}`],
     ['10.0.0.2:8080', `127.0.0.1:${ports.two}`],
