@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { KeyHash } from '../keys/api-key.js';
 import { IS_ACTIVE } from '../keys/key-record.js';
-import type { Plan } from '../limits/plans.js';
+import { PLAN_COLUMNS, type Plan } from '../limits/plans.js';
 import { batchLoader } from '../platform/async/batch-loader.js';
 import { Semaphore } from '../platform/async/semaphore.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
@@ -27,16 +27,17 @@ interface CallerRow extends Omit<Caller, 'expiresAt'> {
   readonly msLeft: number | null;
 }
 
+const PLAN_MEMBERS = Object.entries(PLAN_COLUMNS).map(([member, column]) => `'${member}', ${column}`);
+
 const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
   'find-callers',
   `select encode(k.hash, 'base64') as hash, k.id as "keyId", k.prefix as "keyPrefix", k.developer_id as "developerId",
           d.project_name as "projectName", d.attribution_required as "attributionRequired",
-          json_build_object('id', p.id, 'name', p.name, 'requestsPerMinute', p.requests_per_minute,
-                            'requestsPerDay', p.requests_per_day, 'commercialUse', p.commercial_use) as plan,
+          json_build_object(${PLAN_MEMBERS.join(', ')}) as plan,
           extract(epoch from k.expires_at - clock_timestamp())::float8 * 1000 as "msLeft"
      from api_keys k
      join developers d on d.id = k.developer_id
-     join plans p on p.id = k.plan_id
+     join plans on plans.id = k.plan_id
     where k.hash = any ((select $1)::bytea[])
       and ${IS_ACTIVE}
       and d.suspended_at is null`,

@@ -1,3 +1,4 @@
+import type { PlanRow } from '../limits/plans.js';
 import { operation } from './operation.js';
 
 export const getMe = operation('getMe', { cache: 'never' }, (_dependencies, { caller }) => ({
@@ -10,7 +11,7 @@ export const getMe = operation('getMe', { cache: 'never' }, (_dependencies, { ca
       requests_per_minute: caller.plan.requestsPerMinute,
       requests_per_day: caller.plan.requestsPerDay,
       commercial_use: caller.plan.commercialUse,
-    },
+    } satisfies PlanRow,
     attribution_required: caller.attributionRequired,
   },
 }));

@@ -18,7 +18,17 @@ export const PLAN_COLUMNS = {
   requestsPerMinute: 'plans.requests_per_minute',
   requestsPerDay: 'plans.requests_per_day',
   commercialUse: 'plans.commercial_use',
-} as const;
+} as const satisfies Record<keyof Plan, `plans.${string}`>;
+
+/** A plan under the names of its columns. */
+export type PlanRow = {
+  readonly [
+    Member in keyof Plan as (typeof PLAN_COLUMNS)[Member] extends `plans.${infer Name}` ? Name : never
+  ]: Plan[Member];
+};
+
+/** The new values of a plan. What is undefined does not change. */
+export type PlanChanges = { readonly [Member in keyof Omit<Plan, 'id'>]: Plan[Member] | undefined };
 
 /** @returns every plan, smallest first */
 export async function listPlans(db: Knex): Promise<readonly Plan[]> {
@@ -32,7 +42,7 @@ export async function requirePlan(db: Knex, id: string): Promise<void> {
 }
 
 /**
- * Changes a plan, or adds one. Values that are left out do not change.
+ * Changes a plan, or adds one.
  *
  * @returns the plan after the change, and whether it is new
  * @throws OperatorError when a new plan lacks a value
@@ -40,18 +50,19 @@ export async function requirePlan(db: Knex, id: string): Promise<void> {
 export async function setPlan(
   db: Knex,
   id: string,
-  changes: Partial<Omit<Plan, 'id'>>,
+  changes: Partial<PlanChanges>,
 ): Promise<{ plan: Plan; created: boolean }> {
   return db.transaction(async (transaction) => {
     const existing = await transaction('plans').select<Plan[]>(PLAN_COLUMNS).where({ id }).forUpdate().first();
-    const plan = { ...existing, ...changes, id };
+    const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+    const plan = { ...existing, ...given, id };
     if (!isComplete(plan)) {
       throw new OperatorError(`There is no plan "${id}" yet.`, {
         advice: 'To add it, use --name, --per-minute, --per-day and --commercial-use or --no-commercial-use.',
         kind: 'not_found',
       });
     }
-    const row = {
+    const row: PlanRow = {
       id,
       name: plan.name,
       requests_per_minute: plan.requestsPerMinute,
@@ -69,7 +80,5 @@ export async function developersOnPlan(db: Knex, id: string): Promise<number[]> 
 }
 
 function isComplete(plan: Partial<Plan> & { id: string }): plan is Plan {
-  return [plan.name, plan.requestsPerMinute, plan.requestsPerDay, plan.commercialUse].every(
-    (value) => value !== undefined,
-  );
+  return (Object.keys(PLAN_COLUMNS) as (keyof Plan)[]).every((member) => plan[member] !== undefined);
 }

@@ -1,7 +1,21 @@
+import { formatCount } from '../platform/text/count.js';
 import type { Plan } from './plans.js';
 
-/** The quotas of a plan, by the names that clients see. */
-export type QuotaName = 'minute' | 'day';
+interface QuotaKind {
+  /** The member of a plan with the number of requests. */
+  readonly limit: keyof Omit<Plan, 'id' | 'name' | 'commercialUse'>;
+  readonly windowSeconds: number;
+  /** How pages call the limit. A window begins at any time, so it is not the day of a calendar. */
+  readonly label: string;
+}
+
+/** The quotas of a plan, by the names that clients see, in the order in which they are listed everywhere. */
+export const QUOTAS = {
+  minute: { limit: 'requestsPerMinute', windowSeconds: 60, label: 'Per minute' },
+  day: { limit: 'requestsPerDay', windowSeconds: 86_400, label: 'Per 24 hours' },
+} as const satisfies Readonly<Record<string, QuotaKind>>;
+
+export type QuotaName = keyof typeof QUOTAS;
 
 /** Where a client stands with a limit. */
 export interface LimitState {
@@ -23,20 +37,22 @@ export interface Quota extends LimitState {
 /** A counter as it was read; undefined when nothing was counted in this window yet. */
 export type Count = { readonly requests: number; readonly msLeft: number } | undefined;
 
-/** The order in which quotas are listed everywhere. */
-export const QUOTA_NAMES = ['minute', 'day'] as const satisfies readonly QuotaName[];
-
-export const WINDOW_SECONDS: Readonly<Record<QuotaName, number>> = { minute: 60, day: 86_400 };
+export const QUOTA_NAMES = Object.keys(QUOTAS) as readonly QuotaName[];
 
 /** @returns what a plan allows in a window */
 export function limitOf(plan: Plan, name: QuotaName): number {
-  return name === 'minute' ? plan.requestsPerMinute : plan.requestsPerDay;
+  return plan[QUOTAS[name].limit];
+}
+
+/** @returns the limits of a plan: `60 requests per minute, 1,000 requests per day` */
+export function describeLimits(plan: Plan): string {
+  return QUOTA_NAMES.map((name) => `${formatCount(limitOf(plan, name))} requests per ${name}`).join(', ');
 }
 
 /** @returns where a caller with this count stands; a window that has just ended counts as none */
 export function toQuota(name: QuotaName, plan: Plan, count: Count): Quota {
   const limit = limitOf(plan, name);
-  const windowSeconds = WINDOW_SECONDS[name];
+  const windowSeconds = QUOTAS[name].windowSeconds;
   const current = count !== undefined && count.msLeft > 0 ? count : undefined;
   return {
     name,

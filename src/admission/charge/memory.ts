@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { exhausted, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Quota } from '../../limits/quotas.js';
+import { exhausted, QUOTA_NAMES, QUOTAS, toQuota, type Quota } from '../../limits/quotas.js';
 import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } from './limiter.js';
 
 /** Counts requests in this process. */
@@ -7,7 +7,11 @@ export class MemoryLimiter implements Limiter {
   readonly #counters = QUOTA_NAMES.map((name) => ({
     name,
     // A window begins with its first request. Further ones do not lengthen it.
-    counts: new LRUCache<string, number>({ ttl: WINDOW_SECONDS[name] * 1000, ttlAutopurge: true, noUpdateTTL: true }),
+    counts: new LRUCache<string, number>({
+      ttl: QUOTAS[name].windowSeconds * 1000,
+      ttlAutopurge: true,
+      noUpdateTTL: true,
+    }),
   }));
   readonly decisions = { process: { charged: 0, refused: 0 } };
 

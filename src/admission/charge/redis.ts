@@ -1,5 +1,5 @@
 import type { Plan } from '../../limits/plans.js';
-import { limitOf, QUOTA_NAMES, toQuota, WINDOW_SECONDS, type Count, type QuotaName } from '../../limits/quotas.js';
+import { limitOf, QUOTA_NAMES, QUOTAS, toQuota, type Count, type QuotaName } from '../../limits/quotas.js';
 import { batchLoader } from '../../platform/async/batch-loader.js';
 import { ifAvailable, RedisUnavailable, type RedisLink } from '../../platform/redis/link.js';
 import { readCounter, requireForm } from '../../platform/redis/reply.js';
@@ -8,31 +8,32 @@ import type { ConditionalCharge, Decision, Limiter, QuotaRequest, QuotaState } f
 import { MemoryLimiter } from './memory.js';
 
 /**
- * Charges requests one after the other, each to both its counters or neither, and confirms the versions of their
+ * Charges requests one after the other, each to all its counters or none, and confirms the versions of their
  * developers in the same step.
  *
  * A script, because rate-limiter-flexible changes one counter a command: requests that arrive together would see one
  * another's charges before these are given back, and a quota with room would refuse them.
  *
- * KEYS: three for each request: the version and the two counters of its developer.
+ * KEYS: for each request, the version and the counters of its developer, one for each quota.
  *
- * ARGV: the windows of the two counters in milliseconds, then three values for each request: the version that it
- * requires, or nothing, and the limits of its two counters.
+ * ARGV: the windows of the quotas in milliseconds, then for each request the version that it requires, or nothing, and
+ * the limits of its quotas.
  *
- * Reply: a list for each request. It begins with 1 if the request was charged, or 0 if it was refused. The count and the
- * milliseconds left of each counter follow, and then the version if the request required none. If the version is not the
+ * Reply: a list for each request. It begins with 1 if the request was charged, or 0 if it was refused. The counts and the
+ * milliseconds left follow, a list each, and then the version if the request required none. If the version is not the
  * required one, the list is -1 and the version.
  */
 const CHARGE = `
-local answers = {}
-for request = 1, #KEYS / 3 do
-  local key, arg = 3 * request - 2, 3 * request
+local answers, quotas = {}, ${QUOTA_NAMES.length}
+for request = 1, #KEYS / (1 + quotas) do
+  local key = (1 + quotas) * (request - 1) + 1
+  local arg = key + quotas
   local version, required = redis.call('get', KEYS[key]) or '', ARGV[arg]
   if required ~= '' and required ~= version then
     answers[request] = { -1, version }
   else
     local counts, left, charge = {}, {}, 1
-    for i = 1, 2 do
+    for i = 1, quotas do
       local window = tonumber(ARGV[i])
       left[i] = redis.call('pttl', KEYS[key + i])
       -- A clock that was set back must not make a minute last for hours.
@@ -44,7 +45,7 @@ for request = 1, #KEYS / 3 do
       counts[i] = left[i] > 0 and tonumber(redis.call('get', KEYS[key + i])) or 0
       if counts[i] >= tonumber(ARGV[arg + i]) then charge = 0 end
     end
-    for i = 1, charge == 1 and 2 or 0 do
+    for i = 1, charge == 1 and quotas or 0 do
       counts[i] = counts[i] + 1
       if left[i] > 0 then
         redis.call('incr', KEYS[key + i])
@@ -53,7 +54,7 @@ for request = 1, #KEYS / 3 do
         redis.call('set', KEYS[key + i], 1, 'px', left[i])
       end
     end
-    answers[request] = { charge, counts[1], left[1], counts[2], left[2], required == '' and version or nil }
+    answers[request] = { charge, counts, left, required == '' and version or nil }
   end
 end
 return answers
@@ -62,7 +63,7 @@ return answers
 /** What became of a request: see {@link CHARGE}. */
 type Answer =
   | readonly [outcome: -1, version: string]
-  | readonly [outcome: 0 | 1, ...counts: readonly [number, number, number, number], version?: string];
+  | readonly [outcome: 0 | 1, counts: readonly number[], msLeft: readonly number[], version?: string];
 
 /** ioredis has no type for the commands that scripts define. */
 interface Scripted {
@@ -78,7 +79,7 @@ interface ConditionalRequest {
 /** In place of a version from another session: another server, or this one with older data, must not confirm it. */
 const OTHER_SESSION = 'of another session';
 
-const WINDOWS_MS = QUOTA_NAMES.map((name) => WINDOW_SECONDS[name] * 1000);
+const WINDOWS_MS = QUOTA_NAMES.map((name) => QUOTAS[name].windowSeconds * 1000);
 
 /**
  * Counts requests in Redis, so that a limit holds over all server processes together, and in this process while Redis
@@ -111,7 +112,7 @@ export class RedisLimiter implements Limiter {
     const { developerId, plan } = request;
     const counts = await ifAvailable(readQuotaCounters(this.redis, developerId, plan));
     if (counts === undefined) return this.#fallback.read(request);
-    return { quotas: QUOTA_NAMES.map((name) => toQuota(name, plan, counts[name])), countedIn: 'redis' };
+    return { quotas: counts.map(([name, count]) => toQuota(name, plan, count)), countedIn: 'redis' };
   }
 
   #charge(request: ConditionalRequest): Promise<ConditionalCharge> {
@@ -152,13 +153,12 @@ export class RedisLimiter implements Limiter {
 
   #toCharge(plan: Plan, answer: Answer, session: number): ConditionalCharge {
     if (answer[0] === -1) return { kind: 'unconfirmed', version: { token: answer[1], session } };
-    const [outcome, minute, minuteLeft, day, dayLeft, token] = answer;
+    const [outcome, counts, left, token] = answer;
     const kind = outcome === 1 ? 'charged' : 'refused';
     this.decisions.redis[kind] += 1;
-    const quotas = [
-      toQuota('minute', plan, { requests: minute, msLeft: minuteLeft }),
-      toQuota('day', plan, { requests: day, msLeft: dayLeft }),
-    ];
+    const quotas = QUOTA_NAMES.map((name, i) =>
+      toQuota(name, plan, { requests: counts[i] ?? 0, msLeft: left[i] ?? 0 }),
+    );
     return { kind, quotas, version: token === undefined ? undefined : { token, session } };
   }
 }
@@ -171,10 +171,14 @@ function areAnswers(reply: unknown, requests: readonly ConditionalRequest[]): re
 function isAnswer(answer: unknown, { version }: ConditionalRequest): boolean {
   if (!Array.isArray(answer)) return false;
   const [outcome, ...values] = answer as unknown[];
-  const types = values.map((value) => typeof value).join(' ');
-  if (outcome === -1) return version !== undefined && types === 'string';
-  const counts = 'number number number number';
-  return (outcome === 0 || outcome === 1) && types === (version === undefined ? `${counts} string` : counts);
+  if (outcome === -1) return version !== undefined && values.length === 1 && typeof values[0] === 'string';
+  const [counts, left, token] = values;
+  const isComplete = version === undefined ? values.length === 3 && typeof token === 'string' : values.length === 2;
+  return (outcome === 0 || outcome === 1) && isComplete && isOfQuotas(counts) && isOfQuotas(left);
+}
+
+function isOfQuotas(list: unknown): boolean {
+  return Array.isArray(list) && list.length === QUOTA_NAMES.length && list.every((each) => typeof each === 'number');
 }
 
 /** A charge that Redis did not confirm in time. It may still carry it out. */
@@ -196,10 +200,12 @@ export async function readQuotaCounters(
   redis: RedisLink,
   developerId: number,
   plan: Plan,
-): Promise<Readonly<Record<QuotaName, Count>>> {
-  const keys = QUOTA_NAMES.map((name) => counterKey(name, { developerId, plan }));
-  const [minute, day] = await redis.run(keys[0] ?? '', (client) =>
-    Promise.all(keys.map((key) => readCounter(client, key))),
+): Promise<(readonly [name: QuotaName, count: Count])[]> {
+  return redis.run(versionKey(developerId), (client) =>
+    Promise.all(
+      QUOTA_NAMES.map(
+        async (name) => [name, await readCounter(client, counterKey(name, { developerId, plan }))] as const,
+      ),
+    ),
   );
-  return { minute, day };
 }

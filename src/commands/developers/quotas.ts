@@ -4,7 +4,7 @@ import { findDeveloper } from '../../developers/developers.js';
 import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans } from '../../limits/plans.js';
-import { QUOTA_NAMES, toQuota } from '../../limits/quotas.js';
+import { toQuota } from '../../limits/quotas.js';
 import { positiveInteger } from '../arguments.js';
 import type { CommandContext } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
@@ -31,8 +31,7 @@ export function registerQuotas(developers: Command, { stdout, withDatabase, with
         });
       }
       const rows = plans.flatMap((plan, place) =>
-        QUOTA_NAMES.map((name) => {
-          const count = counts[place]?.[name];
+        (counts[place] ?? []).map(([name, count]) => {
           const { remaining, limit, resetSeconds: resetsInSeconds } = toQuota(name, plan, count);
           // What was used exceeds the limit if the plan was lowered since.
           return { plan: plan.id, per: name, used: count?.requests ?? 0, remaining, limit, resetsInSeconds };

@@ -1,22 +1,20 @@
-import { developersOnPlan, listPlans, setPlan, type Plan } from '../../limits/plans.js';
+import { developersOnPlan, listPlans, setPlan, type Plan, type PlanChanges } from '../../limits/plans.js';
+import { limitOf, QUOTA_NAMES, type QuotaName } from '../../limits/quotas.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { table, type Columns } from '../output/table.js';
 
-interface SetOptions extends JsonFlag {
+interface SetOptions extends JsonFlag, Partial<Record<`per${Capitalize<QuotaName>}`, number>> {
   name?: string;
-  perMinute?: number;
-  perDay?: number;
   commercialUse?: boolean;
 }
 
 const COLUMNS: Columns<Plan> = {
   id: (plan) => plan.id,
   name: (plan) => plan.name,
-  'per minute': (plan) => plan.requestsPerMinute,
-  'per day': (plan) => plan.requestsPerDay,
+  ...Object.fromEntries(QUOTA_NAMES.map((name) => [`per ${name}`, (plan: Plan) => limitOf(plan, name)])),
   'commercial use': (plan) => plan.commercialUse,
 };
 
@@ -38,15 +36,10 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--commercial-use', 'allow commercial use')
     .option('--no-commercial-use', 'do not allow commercial use')
     .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
-      const values = {
-        ...(name !== undefined && { name }),
-        ...(perMinute !== undefined && { requestsPerMinute: perMinute }),
-        ...(perDay !== undefined && { requestsPerDay: perDay }),
-        ...(commercialUse !== undefined && { commercialUse }),
-      };
+      const changes: PlanChanges = { name, requestsPerMinute: perMinute, requestsPerDay: perDay, commercialUse };
       const { plan, created } = await makeChange(
         context,
-        (db) => setPlan(db, id, values),
+        (db) => setPlan(db, id, changes),
         (_, db) => developersOnPlan(db, id),
       );
       const heading = created ? `Added plan ${id}:` : `Plan ${id} is now as follows, for all its keys:`;

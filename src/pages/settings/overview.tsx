@@ -7,6 +7,7 @@ import { listEvents } from '../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../keys/key-change.js';
 import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../keys/key-record.js';
 import { listKeysWithHints, readKeySummary, type KeySummary } from '../../keys/key-summary.js';
+import { describeLimits, QUOTAS } from '../../limits/quotas.js';
 import { formatCount } from '../../platform/text/count.js';
 import { readRecentUsage, type RecentUsage } from '../../usage/read-usage.js';
 import { Identities } from '../parts/accounts.js';
@@ -88,14 +89,11 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
           <Facts
             facts={{
               Name: <UserText text={session.projectName} />,
-              [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(
-                ({ plan: { id, name, requestsPerMinute, requestsPerDay, commercialUse } }) => (
-                  <div key={id}>
-                    {name}: {formatCount(requestsPerMinute)} requests per minute, {formatCount(requestsPerDay)} per day,{' '}
-                    commercial use {commercialUse ? 'allowed' : 'not allowed'}
-                  </div>
-                ),
-              ),
+              [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(({ plan }) => (
+                <div key={plan.id}>
+                  {plan.name}: {describeLimits(plan)}, commercial use {plan.commercialUse ? 'allowed' : 'not allowed'}
+                </div>
+              )),
               Attribution: attributionRequired ? <Attribution text={site.attribution} /> : 'Not required',
               'Developer ID': (
                 <>
@@ -253,11 +251,10 @@ function quotaWarnings(plans: readonly PlanState[]): readonly VNode[] {
     quotas.flatMap((quota) => {
       const share = highShareOf(quota);
       if (share === undefined) return [];
-      const window = quota.name === 'minute' ? 'per minute' : 'per 24 hours';
       return (
         <Warning address="/settings/usage" action="See your limits">
           You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatCount(quota.limit)} requests{' '}
-          {window} of the {plan.name} plan.{' '}
+          {QUOTAS[quota.name].label.toLowerCase()} of the {plan.name} plan.{' '}
           {share >= 1 ? 'Further requests get 429 until the limit resets' : 'The limit resets'}{' '}
           {resetTime(quota.resetSeconds)}.
         </Warning>

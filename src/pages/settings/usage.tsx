@@ -4,7 +4,7 @@ import { operations } from '../../api/index.js';
 import type { QuotaReader, QuotaState } from '../../admission/charge/limiter.js';
 import { listPlansOf } from '../../keys/key-summary.js';
 import type { Plan } from '../../limits/plans.js';
-import type { Quota } from '../../limits/quotas.js';
+import { QUOTAS, type Quota } from '../../limits/quotas.js';
 import { formatCount } from '../../platform/text/count.js';
 import { OUTCOMES, type Outcome } from '../../usage/outcome.js';
 import {
@@ -285,7 +285,7 @@ function QuotaMeter({ plan, quota }: { readonly plan: Plan; readonly quota: Quot
   return (
     <div class="meter-row">
       <label for={id}>
-        {name === 'minute' ? 'Per minute' : 'Per 24 hours'}
+        {QUOTAS[name].label}
         <span class="visually-hidden"> on the {plan.name} plan</span>
       </label>
       <meter

@@ -125,7 +125,7 @@ describe('the overview of the settings', () => {
       await credited.stop();
     }
     await service.db('developers').where({ id: developerId }).update({ attribution_required: false });
-    assert.match(await owed(service), /10,000 per day, commercial use not allowed ?Attribution ?Not required/);
+    assert.match(await owed(service), /10,000 requests per day, commercial use not allowed ?Attribution ?Not required/);
   });
 
   it('the overview warns from 80 % of a limit on, and at the limit', async () => {

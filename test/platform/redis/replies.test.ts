@@ -20,7 +20,17 @@ const PLAN: Plan = { id: 'p', name: 'P', requestsPerMinute: 10, requestsPerDay: 
 const NOTHING = Buffer.from('$-1\r\n');
 
 /** Of the form of no reply that the service waits for. */
-const WRONG: readonly ScriptedReply[] = [null, 'text', [], ['x', 'y'], [[7]], [[7, 7, 7, 7, 7]], [[1, 1, 1, 1, 1, 1]]];
+const WRONG: readonly ScriptedReply[] = [
+  null,
+  'text',
+  [],
+  ['x', 'y'],
+  [[7]],
+  [[7, [7, 7], [7, 7]]],
+  [[1, [1], [1], 'x']],
+  [[1, [1, 1], [1, 'x'], 'x']],
+  [[1, [1, 1], [1, 1], 'x', 1]],
+];
 
 /** The command that charges requests. */
 const CHARGE = /^eval[^]*:minute:/;

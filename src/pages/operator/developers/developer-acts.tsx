@@ -1,10 +1,10 @@
 import type { VNode } from 'preact';
 import { nobody } from '../../../admission/change-callers.js';
-import { formatCount } from '../../../platform/text/count.js';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../../accounts/sign-in-links.js';
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../../developers/developers.js';
 import { setPlanOfKeys } from '../../../keys/edit-key.js';
 import { listPlans } from '../../../limits/plans.js';
+import { describeLimits } from '../../../limits/quotas.js';
 import { formParser, Checkbox, CHECKBOX, Field, Form } from '../../parts/forms/form.js';
 import { CodeBlock, Notice, UserText } from '../../parts/content/components.js';
 import { PageError } from '../../parts/frame/error-page.js';
@@ -65,10 +65,7 @@ export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void
             name="plan"
             label="Plan"
             value={planId}
-            options={plans.map(({ id: value, name, requestsPerMinute, requestsPerDay }) => ({
-              value,
-              label: `${name}: ${formatCount(requestsPerMinute)} a minute, ${formatCount(requestsPerDay)} a day`,
-            }))}
+            options={plans.map((plan) => ({ value: plan.id, label: `${plan.name}: ${describeLimits(plan)}` }))}
           />
           <Checkbox name="keys" label="Move the developer’s active keys to this plan too" />
         </Form>

@@ -3,6 +3,7 @@ import type { FeedEntry } from '../../../catalog/feed.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
+import { limitOf, QUOTA_NAMES } from '../../../limits/quotas.js';
 import { Badge, Notice, RelativeTime, Stats, UserText } from '../../parts/content/components.js';
 import { numeric, Table } from '../../parts/content/table.js';
 
@@ -49,14 +50,13 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
     <Table
       caption="Plans and their limits"
       hasCards
-      columns={['Plan', ...numeric('Per minute', 'Per day'), 'Commercial use']}
-      rows={plans.map(({ id, name, requestsPerMinute, requestsPerDay, commercialUse }) => [
+      columns={['Plan', ...numeric(...QUOTA_NAMES.map((name) => `Per ${name}`)), 'Commercial use']}
+      rows={plans.map((plan) => [
         <>
-          {name} <code>{id}</code>
+          {plan.name} <code>{plan.id}</code>
         </>,
-        formatCount(requestsPerMinute),
-        formatCount(requestsPerDay),
-        commercialUse ? 'Allowed' : 'Not allowed',
+        ...QUOTA_NAMES.map((name) => formatCount(limitOf(plan, name))),
+        plan.commercialUse ? 'Allowed' : 'Not allowed',
       ])}
     />
   );
