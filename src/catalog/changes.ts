@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { Read } from '../platform/postgres/replica.js';
-import { readBounds, readFeed, readFeedClock, type FeedEntry } from './feed.js';
+import type { FeedEntry } from './columns.js';
+import { readBounds, readFeed, readFeedClock } from './feed.js';
 import { AGEING, nextPosition, startOfReading } from './position.js';
 import { beforeRounding, requireWithinWindow } from './since.js';
 import { fromRfc3339, type Micros } from '../platform/time/micros.js';

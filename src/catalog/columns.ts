@@ -12,24 +12,61 @@ export interface Column {
   readonly default?: 'false';
 }
 
-const ID: Column = { name: 'svc_id', type: 'id' };
-const NAME: Column = { name: 'name', type: 'text' };
+/** An entry of the feed: the current state of a title, at the position of its last change. */
+export interface FeedEntry {
+  readonly svc_id: string;
+  readonly media_type: 'movie' | 'series';
+  readonly title: string;
+  /** RFC 3339, UTC, microseconds. Unique in the feed; the feed is sorted by it. */
+  readonly updated_at: string;
+  readonly has_bundles: boolean;
+}
 
-export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
-  titles: [
-    ID,
-    { name: 'media_type', type: 'media_type' },
-    { name: 'title', type: 'text' },
-    { name: 'has_bundles', type: 'boolean', default: 'false' },
-    { name: 'available_in_library', type: 'boolean', default: 'false' },
-  ],
-  people: [ID, NAME],
-  collections: [ID, NAME],
+export interface Title extends FeedEntry {
+  readonly available_in_library: boolean;
+  /** RFC 3339, UTC, microseconds. */
+  readonly created_at: string;
+}
+
+/** What the columns of titles are. A `stamp` is set by the database, so that no file has it. */
+type TitleColumn = Omit<Column, 'name' | 'type'> & { readonly type: Column['type'] | 'stamp' };
+
+/** The columns of an entry, in the order of its members. Published copies have the same. */
+const ENTRY = {
+  svc_id: { type: 'id' },
+  media_type: { type: 'media_type' },
+  title: { type: 'text' },
+  updated_at: { type: 'stamp' },
+  has_bundles: { type: 'boolean', default: 'false' },
+} satisfies Record<keyof FeedEntry, TitleColumn>;
+
+const TITLE: Readonly<Record<keyof Title, TitleColumn>> = {
+  ...ENTRY,
+  available_in_library: { type: 'boolean', default: 'false' },
+  created_at: { type: 'stamp' },
 };
 
-/** The columns of published copies, which are the members of their rows. Titles have the fields of the feed. */
+export const ENTRY_COLUMNS = Object.keys(ENTRY) as readonly (keyof FeedEntry)[];
+
+export const TITLE_COLUMNS = Object.keys(TITLE) as readonly (keyof Title)[];
+
+const PERSON: readonly Column[] = [
+  { name: 'svc_id', type: 'id' },
+  { name: 'name', type: 'text' },
+];
+
+export const COLUMNS: Readonly<Record<Kind, readonly Column[]>> = {
+  titles: TITLE_COLUMNS.flatMap((name) => {
+    const { type, ...rest } = TITLE[name];
+    return type === 'stamp' ? [] : [{ name, type, ...rest }];
+  }),
+  people: PERSON,
+  collections: PERSON,
+};
+
+/** The columns of published copies, which are the members of their rows. A mirror may require fewer (client/mirror). */
 export const COPIED: Readonly<Record<Kind, readonly string[]>> = {
-  titles: ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'],
-  people: ['svc_id', 'name'],
-  collections: ['svc_id', 'name'],
+  titles: ENTRY_COLUMNS,
+  people: PERSON.map(({ name }) => name),
+  collections: PERSON.map(({ name }) => name),
 };

@@ -5,16 +5,7 @@ import { parseTimestamp } from '../platform/postgres/column-types.js';
 import { poolOf, Statement } from '../platform/postgres/database.js';
 import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../platform/time/micros.js';
-
-/** An entry of the feed: the current state of a title, at the position of its last change. */
-export interface FeedEntry {
-  readonly svc_id: string;
-  readonly media_type: 'movie' | 'series';
-  readonly title: string;
-  /** RFC 3339, UTC, microseconds. Unique in the feed; the feed is sorted by it. */
-  readonly updated_at: string;
-  readonly has_bundles: boolean;
-}
+import { ENTRY_COLUMNS, type FeedEntry } from './columns.js';
 
 const PAGE_SIZE = 200;
 
@@ -44,8 +35,15 @@ export interface FeedClock extends FeedBounds {
   readonly safeTime: Micros | undefined;
 }
 
-/** A page as one row: a list for each column, that of titles in JSON. Ids, media types and stamps have no comma. */
-type PageRow = Readonly<Record<'ids' | 'media_types' | 'titles' | 'stamps' | 'bundles', string>>;
+/** A page as one row: a list for each column. */
+type PageRow = Readonly<Record<keyof FeedEntry, string>>;
+
+/** Lists the values of a column, separated by commas where they have none and are never null. */
+function listOf(column: keyof FeedEntry): string {
+  return column === 'title'
+    ? 'json_agg(title order by updated_at)::text as title'
+    : `string_agg(${column}::text, ',' order by updated_at) as ${column}`;
+}
 
 /**
  * Ends at what is committed: beyond it, PostgreSQL would look at each row of an active writer (db/migrations). As an array,
@@ -62,13 +60,8 @@ const READ_PAGE = new Statement<
   [position: string, feedStart: string | null]
 >(
   'read-page',
-  `select string_agg(svc_id, ',' order by updated_at) as ids,
-          string_agg(media_type, ',' order by updated_at) as media_types,
-          json_agg(title order by updated_at)::text as titles,
-          string_agg(updated_at::text, ',' order by updated_at) as stamps,
-          string_agg(has_bundles::text, ',' order by updated_at) as bundles,
-          (select identity::text from catalog_feed) as feed_id
-     from (select svc_id, media_type, title, updated_at, has_bundles
+  `select ${ENTRY_COLUMNS.map(listOf).join(', ')}, (select identity::text from catalog_feed) as feed_id
+     from (select ${ENTRY_COLUMNS.join(', ')}
              from titles
             where updated_at >= $1 and ${IS_COMMITTED}
               and exists (select from catalog_feed where feed_start <= $1 and feed_start = coalesce($2, feed_start))
@@ -112,7 +105,7 @@ const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micr
       READ_PAGE.first(db, after, feedStart === undefined ? null : toRfc3339(feedStart)),
     );
     // Every list is null if the page has no entries.
-    const rows = typeof row?.ids === 'string' ? toEntries(row as PageRow) : [];
+    const rows = typeof row?.svc_id === 'string' ? toEntries(row as PageRow) : [];
     let first = 0;
     while (rows[first]?.updated_at === after) first += 1;
     const end = first + PAGE_SIZE;
@@ -128,7 +121,7 @@ const readPage = coalesced<{ readonly position: Micros; readonly feedStart: Micr
 
 const READ_NEWEST = new Statement<FeedEntry, [count: number]>(
   'newest-entries',
-  `select svc_id, media_type, title, updated_at, has_bundles from titles
+  `select ${ENTRY_COLUMNS.join(', ')} from titles
     where ${IS_COMMITTED} order by updated_at desc limit $1`,
 );
 
@@ -137,16 +130,16 @@ export function readNewestEntries(db: Knex, count: number): Promise<readonly Fee
   return READ_NEWEST.rows(db, count);
 }
 
-function toEntries({ ids, media_types, titles, stamps, bundles }: PageRow): FeedEntry[] {
-  const mediaTypes = media_types.split(',') as FeedEntry['media_type'][];
-  const texts = JSON.parse(titles) as string[];
-  const stampTexts = stamps.split(',');
-  const flags = bundles.split(',');
-  return ids.split(',').map((svc_id, i) => ({
+function toEntries(row: PageRow): FeedEntry[] {
+  const mediaTypes = row.media_type.split(',') as FeedEntry['media_type'][];
+  const titles = JSON.parse(row.title) as string[];
+  const stamps = row.updated_at.split(',');
+  const flags = row.has_bundles.split(',');
+  return row.svc_id.split(',').map((svc_id, i) => ({
     svc_id,
     media_type: mediaTypes[i] ?? 'movie',
-    title: texts[i] ?? '',
-    updated_at: parseTimestamp(stampTexts[i] ?? ''),
+    title: titles[i] ?? '',
+    updated_at: parseTimestamp(stamps[i] ?? ''),
     has_bundles: flags[i] === 'true',
   }));
 }

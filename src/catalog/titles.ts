@@ -1,18 +1,10 @@
 import { batched } from '../platform/postgres/batch.js';
 import { Statement } from '../platform/postgres/database.js';
-import type { FeedEntry } from './feed.js';
-
-export interface Title extends FeedEntry {
-  readonly available_in_library: boolean;
-  /** RFC 3339, UTC, microseconds. */
-  readonly created_at: string;
-}
+import { TITLE_COLUMNS, type Title } from './columns.js';
 
 const FIND_TITLES = new Statement<Title, [ids: readonly string[]]>(
   'find-titles',
-  `select svc_id, media_type, title, updated_at, has_bundles, available_in_library, created_at
-     from titles
-    where svc_id = any ((select $1)::text[])`,
+  `select ${TITLE_COLUMNS.join(', ')} from titles where svc_id = any ((select $1)::text[])`,
 );
 
 /**

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
+import { ENTRY_COLUMNS } from '../../src/catalog/columns.js';
 import { createClient, PositionRefused, type ChangesPage } from '../../src/client/client.js';
 import { follow } from '../../src/client/follow.js';
 import { retryPolicy } from '../../src/client/retry.js';
@@ -99,7 +100,7 @@ describe('a mirror of a database that goes back an hour', () => {
   }
 
   async function catalogue(): Promise<Map<string, Entry>> {
-    const rows = await db('titles').select<Entry[]>('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+    const rows = await db('titles').select<Entry[]>(ENTRY_COLUMNS);
     return new Map(rows.map((row) => [row.svc_id, row]));
   }
 

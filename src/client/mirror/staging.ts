@@ -8,7 +8,7 @@ import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource, type PartialFile } from './copy-source.js';
 import { forget } from './kept.js';
-import { CONTENT, ENTRY, requireFields, TITLE_COLUMNS } from './tables.js';
+import { CONTENT, contentOf, ENTRY, requireFields, TITLE_COLUMNS } from './tables.js';
 import type { MirrorStore } from './store.js';
 
 /** The titles that a mirror is compared with wait in this table of the session. */
@@ -176,8 +176,7 @@ export function stampAt(seconds: number): string {
  *   the staged ones
  */
 export async function findDifferences(store: MirrorStore, copied = Infinity, reached = Infinity): Promise<RowCounts> {
-  // A collation of the owner's may take different texts for equal. Autovacuum, which also analyzes, does not see
-  // temporary tables.
+  // Autovacuum, which also analyzes, does not see temporary tables.
   await store.query(
     `analyze ${STAGING};
      create temporary table differences on commit drop as
@@ -190,8 +189,7 @@ export async function findDifferences(store: MirrorStore, copied = Infinity, rea
               else 'stamp'
             end as difference
        from ${STAGING} s full join ${store.schema}.titles t using (svc_id)
-      where (s.media_type collate "C", s.title collate "C", s.updated_at, s.has_bundles)
-            is distinct from (t.media_type collate "C", t.title collate "C", t.updated_at, t.has_bundles);
+      where (${contentOf('s')}) is distinct from (${contentOf('t')});
      analyze pg_temp.differences`,
   );
   const { rows } = await store.query<{ difference: keyof RowCounts; rows: number }>(
@@ -225,7 +223,7 @@ export async function correctFaults(store: MirrorStore, { extra }: RowCounts, al
   }
   await store.query(
     `delete from ${store.schema}.titles t using pg_temp.differences d where d.svc_id = t.svc_id and d.difference = 'extra';
-     update ${store.schema}.titles t set (${CONTENT}) = (s.media_type, s.title, s.updated_at, s.has_bundles)
+     update ${store.schema}.titles t set (${CONTENT}) = (${contentOf('s')})
        from ${STAGING} s join pg_temp.differences d using (svc_id)
       where s.svc_id = t.svc_id and d.difference in ('changed', 'stamp');
      insert into ${store.schema}.titles (svc_id, ${CONTENT})

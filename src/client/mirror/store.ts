@@ -4,11 +4,8 @@ import type { ChangesPage } from '../client.js';
 import type { StoreOptions } from './options.js';
 import { Semaphore } from '../../platform/async/semaphore.js';
 import type { Connection } from '../../platform/postgres/connection.js';
-import { CONTENT, ENTRY } from './tables.js';
+import { CONTENT, contentOf, ENTRY, type Entry } from './tables.js';
 import { bounded, connect, openTables } from './session.js';
-
-/** A title as the feed has it. */
-export type Entry = ChangesPage['data'][number];
 
 /** Which service a mirror is of, and how far it is. Positions are in seconds. */
 export interface SavedState {
@@ -190,7 +187,7 @@ export class MirrorStore {
        select distinct on (svc_id) svc_id, ${CONTENT} from json_to_recordset($1) as entry(${ENTRY})
         order by svc_id, updated_at desc
        on conflict (svc_id) do update
-          set (${CONTENT}) = (excluded.media_type, excluded.title, excluded.updated_at, excluded.has_bundles)`,
+          set (${CONTENT}) = (${contentOf('excluded')})`,
       [JSON.stringify(entries)],
     );
   }

@@ -1,20 +1,42 @@
 import pg from 'pg';
+import type { ChangesPage } from '../client.js';
 import { CopyUnusable, type CopyFile } from '../../copies/manifest.js';
 import { OperatorError } from '../../errors.js';
 import type { Connection } from '../../platform/postgres/connection.js';
 
-/** The columns of a table of titles. */
-export const TITLE_COLUMNS = `svc_id text collate "C" primary key, media_type text not null, title text not null,
-        updated_at timestamptz not null, has_bundles boolean not null`;
+/** A title as the feed has it. */
+export type Entry = ChangesPage['data'][number];
+
+/** The columns of a table of titles: the type, and what is required of it. */
+const COLUMNS: Readonly<Record<keyof Entry, string>> = {
+  svc_id: 'text collate "C" primary key',
+  media_type: 'text not null',
+  title: 'text not null',
+  updated_at: 'timestamptz not null',
+  has_bundles: 'boolean not null',
+};
+
+/** The fields that a copy must have. Another version may publish more, and an earlier one fewer (catalog/columns.ts). */
+const REQUIRED = ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'];
+
+const NAMES = Object.keys(COLUMNS) as (keyof Entry)[];
+const CONTENT_NAMES = NAMES.filter((name) => name !== 'svc_id');
+
+/** The columns of a table of titles, as it is created. */
+export const TITLE_COLUMNS = NAMES.map((name) => `${name} ${COLUMNS[name]}`).join(', ');
 
 /** The fields of an entry with their types. */
-export const ENTRY = 'svc_id text, media_type text, title text, updated_at timestamptz, has_bundles boolean';
+export const ENTRY = NAMES.map((name) => `${name} ${COLUMNS[name].split(' ', 1).join()}`).join(', ');
 
 /** The columns besides `svc_id`, by their names: the owner of a table may have arranged them in another order. */
-export const CONTENT = 'media_type, title, updated_at, has_bundles';
+export const CONTENT = CONTENT_NAMES.join(', ');
 
-/** The fields that a copy must have. Another version may publish more (catalog/columns.ts). */
-const REQUIRED = ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'];
+/** @returns {@link CONTENT} of a table or row, compared without the collation of the owner, which may take different texts for equal */
+export function contentOf(row: string): string {
+  return CONTENT_NAMES.map((name) => `${row}.${name}${COLUMNS[name].startsWith('text') ? ' collate "C"' : ''}`).join(
+    ', ',
+  );
+}
 
 /** @throws CopyUnusable when a file of titles lacks a field */
 export function requireFields({ name, columns }: CopyFile): void {

@@ -1,6 +1,6 @@
 import { fsync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Kind } from '../../catalog/columns.js';
+import { COLUMNS, type Kind } from '../../catalog/columns.js';
 import { exportCatalogue, type ExportResult } from '../../catalog/export/snapshot.js';
 import { publishCopy } from '../../catalog/export/publish.js';
 import { openCopyFolder, type CopyFolder } from '../../copies/copy-folder.js';
@@ -19,8 +19,12 @@ interface ExportFlags extends JsonFlag {
   readonly baseUrl?: string;
 }
 
-const NOTES = `Writes NDJSON with the columns that "catalog import" reads: svc_id, media_type, title, has_bundles and
-available_in_library for titles, in the order of the feed; svc_id and name for people and collections, sorted by svc_id.
+const [TITLE, OTHER] = [COLUMNS.titles, COLUMNS.people].map((columns) =>
+  new Intl.ListFormat('en-GB').format(columns.map(({ name }) => name)),
+);
+
+const NOTES = `Writes NDJSON with the columns that "catalog import" reads: ${TITLE}
+for titles, in the order of the feed; ${OTHER} for people and collections, sorted by svc_id.
 The rows are a consistent snapshot of the catalogue; writers are not blocked. Read access to the tables is enough. All
 messages go to standard error. The exit code is 0 only if every row was written.
 

@@ -5,12 +5,10 @@ import { to as copyTo } from 'pg-copy-streams';
 import { withSession } from '../../../src/catalog/session.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { anyTitles } from '../../support/catalog/any-titles.js';
-import { counts, testCatalogue, type StoredTitle } from '../../support/catalog/importing.js';
+import { counts, STORED_COLUMNS, testCatalogue, type StoredTitle } from '../../support/catalog/importing.js';
 import { LONG } from '../../support/catalog/chance.js';
 import { eventually } from '../../support/eventually.js';
 import { exportText } from './exporting.js';
-
-const COLUMNS = ['svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library'] as const;
 
 /** The escapes that PostgreSQL writes. */
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -34,7 +32,7 @@ const WRITERS = {
 };
 
 function writeLines(rows: readonly StoredTitle[], delimiter: string, write: (value: string) => string): string {
-  const lines = [COLUMNS, ...rows.map((row) => COLUMNS.map((column) => write(String(row[column]))))];
+  const lines = [STORED_COLUMNS, ...rows.map((row) => STORED_COLUMNS.map((column) => write(String(row[column]))))];
   return lines.map((line) => `${line.join(delimiter)}\r\n`).join('');
 }
 
@@ -83,7 +81,7 @@ describe('a catalogue of any titles', () => {
     it(`is imported exactly from the ${format.toUpperCase()} that PostgreSQL writes`, () =>
       forAnyTitles(async (rows) => {
         await catalogue.import(WRITERS.ndjson(rows), { format: 'ndjson' });
-        const sql = `copy (select ${COLUMNS.join()} from titles order by updated_at) to stdout (format ${options})`;
+        const sql = `copy (select ${STORED_COLUMNS.join()} from titles order by updated_at) to stdout (format ${options})`;
         const text = await withSession(catalogue.db, undefined, (session) => buffer(session.query(copyTo(sql))));
         assert.deepEqual((await other.import(text, { format })).rejected, []);
         assert.deepEqual(await other.titles(), await catalogue.titles());

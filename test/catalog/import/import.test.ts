@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ImportOptions } from '../../../src/catalog/import/index.js';
 import { OperatorError, withAdvice } from '../../../src/errors.js';
-import { counts, testCatalogue } from '../../support/catalog/importing.js';
+import { counts, storedTitle, testCatalogue } from '../../support/catalog/importing.js';
 
 const TITLES = `svc_id,media_type,title,has_bundles,available_in_library
 t-2,movie,"Two, or ""More""",true,no
@@ -14,15 +14,9 @@ t-3,movie,Drei äöü 日本 😀 \\N \\.,F,t
 `;
 
 const STORED = [
-  { svc_id: 't-2', media_type: 'movie', title: 'Two, or "More"', has_bundles: true, available_in_library: false },
-  { svc_id: 't-1', media_type: 'series', title: 'One\nand a half', has_bundles: false, available_in_library: true },
-  {
-    svc_id: 't-3',
-    media_type: 'movie',
-    title: 'Drei äöü 日本 😀 \\N \\.',
-    has_bundles: false,
-    available_in_library: true,
-  },
+  storedTitle({ svc_id: 't-2', title: 'Two, or "More"', has_bundles: true }),
+  storedTitle({ svc_id: 't-1', media_type: 'series', title: 'One\nand a half', available_in_library: true }),
+  storedTitle({ svc_id: 't-3', title: 'Drei äöü 日本 😀 \\N \\.', available_in_library: true }),
 ];
 
 const mapping = (entries: Record<string, Record<string, string>>): NonNullable<ImportOptions['values']> =>

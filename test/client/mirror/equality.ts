@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
-
-const FIELDS = ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'] as const;
+import { ENTRY_COLUMNS } from '../../../src/catalog/columns.js';
 
 interface Row {
   readonly svc_id: string;
@@ -9,11 +8,7 @@ interface Row {
 }
 
 function readTitles(db: Knex, schema: string): Promise<Row[]> {
-  return db
-    .withSchema(schema)
-    .from<Row>('titles')
-    .select<Row[]>(...FIELDS)
-    .orderByRaw('svc_id collate "C"');
+  return db.withSchema(schema).from<Row>('titles').select<Row[]>(ENTRY_COLUMNS).orderByRaw('svc_id collate "C"');
 }
 
 /** Requires that a mirror has exactly the titles of its source, by reading both with SQL. @returns their number */

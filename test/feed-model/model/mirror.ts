@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { ENTRY_COLUMNS } from '../../../src/catalog/columns.js';
 import { fromRfc3339, toRfc3339, type Micros } from '../../../src/platform/time/micros.js';
 import type { ChangesPage } from '../../../src/client/client.js';
 
@@ -129,9 +130,9 @@ export class Mirror {
 
 /** Reads all entries of the catalogue. */
 export function readCatalogue(db: Knex): Promise<Entry[]> {
-  return db('titles').select('svc_id', 'media_type', 'title', 'updated_at', 'has_bundles');
+  return db('titles').select(ENTRY_COLUMNS);
 }
 
 function isSame(row: Entry, mine: Entry | undefined): boolean {
-  return (['updated_at', 'title', 'media_type', 'has_bundles'] as const).every((field) => row[field] === mine?.[field]);
+  return ENTRY_COLUMNS.every((field) => row[field] === mine?.[field]);
 }

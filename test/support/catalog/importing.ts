@@ -1,16 +1,18 @@
 import { Readable } from 'node:stream';
 import type { Knex } from 'knex';
+import { COLUMNS, type Title } from '../../../src/catalog/columns.js';
 import { readCatalogCounts, verifyCounts, type Counts } from '../../../src/catalog/counts.js';
 import { importCatalogue, type ImportOptions, type ImportResult } from '../../../src/catalog/import/index.js';
 import { testWorld } from '../world.js';
 
 /** A row of titles, with every column that an import can change. */
-export interface StoredTitle {
-  readonly svc_id: string;
-  readonly media_type: string;
-  readonly title: string;
-  readonly has_bundles: boolean;
-  readonly available_in_library: boolean;
+export type StoredTitle = Omit<Title, 'created_at' | 'updated_at'>;
+
+export const STORED_COLUMNS = COLUMNS.titles.map(({ name }) => name) as readonly (keyof StoredTitle)[];
+
+/** A row as an import stores it, with the values of the table's own for what is not given. */
+export function storedTitle(given: Partial<StoredTitle> & Pick<StoredTitle, 'svc_id' | 'title'>): StoredTitle {
+  return { media_type: 'movie', has_bundles: false, available_in_library: false, ...given };
 }
 
 /** The result of an import: its counts, and its messages about rejected rows. */
@@ -52,11 +54,7 @@ export function testCatalogue({ each = false } = {}): TestCatalogue {
       return { result, rejected };
     },
     query: async (sql) => (await world.db.raw<{ rows: unknown[] }>(sql)).rows,
-    titles: () =>
-      world
-        .db('titles')
-        .select<StoredTitle[]>('svc_id', 'media_type', 'title', 'has_bundles', 'available_in_library')
-        .orderBy('updated_at'),
+    titles: () => world.db('titles').select<StoredTitle[]>(STORED_COLUMNS).orderBy('updated_at'),
     feed: () => world.db('titles').select().orderBy('svc_id'),
     async counts() {
       const { mismatches } = await verifyCounts(world.db);

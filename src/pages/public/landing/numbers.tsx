@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { FeedEntry } from '../../../catalog/feed.js';
+import type { FeedEntry } from '../../../catalog/columns.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Counts } from '../../../catalog/counts.js';
 import type { Plan } from '../../../limits/plans.js';
