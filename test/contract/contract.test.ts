@@ -21,8 +21,8 @@ import {
   problemExamplesOf,
   type Node,
 } from './document/document.js';
-import { driftsOf, harmlessOf } from './drifts.js';
-import { planExchanges } from './exchanges.js';
+import { driftsOf, harmlessOf, valuesOf } from './drifts.js';
+import { planExchanges, type Exchange } from './exchanges.js';
 import { startWorld, type World } from './world.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -154,6 +154,20 @@ describe('the contract', () => {
     }
   });
 
+  it('every value of every answer has a drift', () => {
+    const answerOf = ({ operationId, status }: Exchange): string => (status < 400 ? operationId : 'a problem');
+    const drifting = new Set(
+      filled.flatMap(({ exchange }) => driftsOf(exchange).map(({ place }) => `${answerOf(exchange)}: ${place}`)),
+    );
+    const values = filled.flatMap(({ exchange }) =>
+      valuesOf(exchange).map((place) => `${answerOf(exchange)}: ${place}`),
+    );
+    assert.deepEqual(
+      [...new Set(values)].filter((value) => !drifting.has(value)),
+      [],
+    );
+  });
+
   it('additions that the contract allows are not taken for drifts', () => {
     for (const { exchange, answer } of filled) {
       assert.ok(answer);
@@ -194,7 +208,7 @@ describe('the contract', () => {
 
     it('a deployment of which one response drifts ends the program with exit code 1', async () => {
       const proxy = await startProxy(world.url, (response, _mark, { url = '', method }) =>
-        method === 'POST' && url.startsWith('/api/v1/titles/')
+        method === 'POST' && /^\/api\/v1\/titles\/[^/]+$/.test(url)
           ? { ...response, headers: { ...response.headers, allow: 'GET' } }
           : response,
       );

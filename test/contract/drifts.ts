@@ -1,4 +1,7 @@
+import type { OperationId } from '../../src/contract.js';
 import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
+import { responseSchema } from './document/conformance.js';
+import { schemasWithin } from './document/document.js';
 import type { Exchange } from './exchanges.js';
 
 // What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract: when
@@ -49,7 +52,7 @@ const entry = (at: string): Alteration[] => [
 ];
 
 /** Drifts of the bodies of successful answers. */
-const BODIES: Readonly<Record<string, readonly Alteration[]>> = {
+const BODIES: Readonly<Record<OperationId, readonly Alteration[]>> = {
   getStats: ['titles', 'movies', 'series', 'available_in_library', 'people', 'svc_collections'].flatMap((name) =>
     value(`/data/${name}`, ...NO_COUNT),
   ),
@@ -146,13 +149,13 @@ const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
   503: RETRY_AFTER,
 };
 
-/** The deliberate drifts of the response that an exchange gets. */
+/** The deliberate drifts of the response that an exchange of the contract gets. */
 export function driftsOf({ operationId, status: documented, code }: Exchange): readonly Alteration[] {
   switch (documented) {
     case 200:
       return [
         ...SUCCESS,
-        ...(BODIES[operationId] ?? []),
+        ...BODIES[operationId as OperationId],
         ...(operationId === 'getChanges' ? COMPRESSED : []),
         ...(operationId === 'getMe' ? NEVER_STORED : REVALIDATED),
       ];
@@ -183,20 +186,27 @@ const LONGER_LISTS = [
   ...header('RateLimit', '"minute";r=59;t=60, "day";r=9999;t=86399, "month";r=0;t=1'),
 ];
 
+/** The JSON pointers of the parts of a response's body that have a type; of a list, its first element. */
+function partsOf(exchange: Exchange, isWanted: (type: unknown) => boolean): readonly string[] {
+  const parts = [...schemasWithin(responseSchema(exchange), '')].filter(({ schema }) => isWanted(schema.type));
+  return [...new Set(parts.map(({ place }) => place.replaceAll('[]', '/0').replaceAll('.', '/')))];
+}
+
+/** The places of the values of a response's body. A drift of a whole list is one of its elements. */
+export function valuesOf(exchange: Exchange): readonly string[] {
+  const values = partsOf(exchange, (type) => type !== undefined && type !== 'object' && type !== 'array');
+  return values.map((pointer) => `body${pointer.replace(/\/0$/, '')}`);
+}
+
 /** Additions, which the contract allows: none of them is a drift. */
-export function harmlessOf({ operationId, status: documented }: Exchange): readonly Alteration[] {
-  const objects: Readonly<Record<string, readonly string[]>> = {
-    getStats: ['/data'],
-    getChanges: ['/data/0', '/data/199', '/meta'],
-    getMe: ['/data', '/data/plan'],
-    getTitle: ['/data'],
-  };
-  const bodies = documented === 304 ? [] : ['', ...(documented === 200 ? (objects[operationId] ?? []) : [])];
+export function harmlessOf(exchange: Exchange): readonly Alteration[] {
+  const { status: documented } = exchange;
+  const objects = partsOf(exchange, (type) => type === 'object');
   const limits = documented < 400 || documented === 429;
   return [
     ...header('X-Added', 'something'),
     ...(documented === 405 ? header('Allow', 'GET, HEAD, POST') : []),
     ...(limits ? LONGER_LISTS : []),
-    ...bodies.flatMap((object) => [...value(`${object}/added`, 'something'), ...value(`${object}/nothing`, null)]),
+    ...objects.flatMap((object) => [...value(`${object}/added`, 'something'), ...value(`${object}/nothing`, null)]),
   ];
 }

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Knex } from 'knex';
 import { prepareDemo } from '../../src/commands/server/demo.js';
+import type { OperationId } from '../../src/contract.js';
 import { fileOf, parseManifest } from '../../src/copies/manifest.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
@@ -52,6 +53,13 @@ export async function startWorld(): Promise<World> {
   const withoutKeys = await startService({ settings });
   await withoutKeys.db.schema.renameTable('api_keys', 'api_keys_lost');
 
+  const damaged: Readonly<Record<OperationId, TestService>> = {
+    getStats: withoutCatalogue,
+    getChanges: withoutCatalogue,
+    getTitle: withoutCatalogue,
+    getMe: withoutKeys,
+  };
+
   const impatient = await startService({ settings, serverLimits: IMPATIENCE });
   const spoilers = new Map<string, Spoiler & Endpoint>();
   for (const code of Object.keys(SPOILED) as SpoiledCode[]) {
@@ -72,8 +80,7 @@ export async function startWorld(): Promise<World> {
     owned: {
       exhausted,
       guessing,
-      damaged: (operationId) =>
-        ['getStats', 'getChanges', 'getTitle'].includes(operationId) ? withoutCatalogue : withoutKeys,
+      damaged: (operationId) => (operationId in damaged ? damaged[operationId as OperationId] : withoutKeys),
       empty: withoutCatalogue,
       down: withoutDatabase,
       spoiled: (code) => spoilers.get(code) ?? service,

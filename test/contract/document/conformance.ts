@@ -145,6 +145,13 @@ function withoutOrigin(value: unknown): unknown {
   return typeof value === 'string' ? value.replace(/^https?:\/\/[^/]+(?=\/docs#)/, '') : value;
 }
 
+/** The schema of the body of a documented response; empty if it has none. */
+export function responseSchema({ operationId, status }: Expectation): Node {
+  const documented = responses.find((it) => it.operationId === operationId && it.status === String(status));
+  const [content = {}] = Object.values(child(documented?.response ?? {}, 'content'));
+  return child(content as Node, 'schema');
+}
+
 /** Validates a value against a schema of the document. */
 export function errorsOf(schema: Node, value: unknown): ErrorObject[] {
   let validate = validators.get(schema);

@@ -119,7 +119,7 @@ describe('the samples of the pages', () => {
         const { command, code } =
           reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
         const [, target = ''] = new RegExp(`${service.publicUrl}([^"'\`\\s]+)`).exec(code) ?? [];
-        const [, id] = /^\/api\/v1\/titles\/(.+)$/.exec(target) ?? [];
+        const [, id] = /^\/api\/v1\/titles\/([^/?]+)/.exec(target) ?? [];
         const titles = service.db('titles');
         if (id !== undefined) {
           await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
@@ -140,7 +140,7 @@ describe('the samples of the pages', () => {
         const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
         const { json } = await send(service.url, url, { headers: { 'x-api-key': key } });
         const names = namesIn(json);
-        assert.ok(names.length > 5, url);
+        assert.notDeepEqual(names, [], url);
         for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
 
         // What follows the call is the same for every operation.
