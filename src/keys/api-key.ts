@@ -7,34 +7,44 @@ const SECRET_LENGTH = 32;
 /** 62^6 exceeds 2^32, so six characters hold any CRC-32. */
 const CHECKSUM_LENGTH = 6;
 
-/** The public part of a key. */
-const PREFIX_FORMAT = /^svc_[0-9A-Za-z]{8}$/;
+/** What each key begins with. Scanners find leaked keys by it. */
+export const KEY_START = 'svc_';
 
-const KEY_FORMAT = /^svc_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/;
+export const KEY_LENGTH = KEY_START.length + ID_LENGTH + '_'.length + SECRET_LENGTH + CHECKSUM_LENGTH;
 
-const KEY_START = /^svc_[0-9A-Za-z]+(?:_[0-9A-Za-z]*)?$/;
+/** The form of the public part of a key, for people. */
+export const PREFIX_IN_WORDS = `${KEY_START} and ${ID_LENGTH} letters and digits`;
 
-const KEY_LENGTH = 'svc_'.length + ID_LENGTH + '_'.length + SECRET_LENGTH + CHECKSUM_LENGTH;
+/** A letter or digit in a pattern, and the public part of a key. */
+const CHARACTER = '[0-9A-Za-z]';
+const PREFIX = `${KEY_START}${CHARACTER}{${ID_LENGTH}}`;
+
+const ONLY_PREFIX = new RegExp(`^${PREFIX}$`);
+const ONLY_KEY = new RegExp(`^${PREFIX}_${CHARACTER}{${SECRET_LENGTH + CHECKSUM_LENGTH}}$`);
+const BEGINNING = new RegExp(`^${KEY_START}${CHARACTER}+(?:_${CHARACTER}*)?$`);
+
+/** The prefix of a key anywhere in a text, and what separates it from the secret. */
+const KEY_LIKE = new RegExp(`(${PREFIX})_`);
+
+/** A prefix with the secret, or a part of it. */
+const PREFIX_AND_SECRET = new RegExp(`(${PREFIX})_${CHARACTER}+`, 'g');
 
 /**
  * The beginning of a key anywhere in a text, in capitals or not, and all that follows. That may be the rest of a key
  * with something put into it, or a second key.
  */
-const KEY_AND_REST = /(svc_[0-9a-z]{8})_.*/is;
+const KEY_AND_REST = new RegExp(`(${PREFIX})_.*`, 'is');
 
 /** The number of consecutive characters of a secret that must not be logged: 71 of its 190 bits. */
 const TELLING_LENGTH = 12;
 
 /** Letters and digits in a row that may be part of a secret. Their form does not differ from that of a long word. */
-const TELLING_RUN = new RegExp(`[0-9A-Za-z]{${TELLING_LENGTH},}`, 'g');
+const TELLING_RUN = new RegExp(`${CHARACTER}{${TELLING_LENGTH},}`, 'g');
 
 const ONLY_DIGITS = /^[0-9]+$/;
 
 /** The beginning of a key, or most of a secret: more letters in a row than a word has, with a digit among them. */
-const KEY_OR_SECRET = /svc_[0-9a-z]{8}_|(?=[a-z]{0,23}[0-9])[0-9a-z]{24}/i;
-
-/** The prefix of a key, and what separates it from the secret. */
-const KEY_LIKE = /(svc_[0-9A-Za-z]{8})_/;
+const KEY_OR_SECRET = new RegExp(`${PREFIX}_|(?=[a-z]{0,23}[0-9])${CHARACTER}{24}`, 'i');
 
 /** The error for a key entered as a label. Labels are stored in plain text. */
 export const KEY_AS_LABEL = 'This looks like an API key. Labels are not secret: use a name.';
@@ -61,31 +71,27 @@ export interface NewApiKey {
 
 /** Makes a key of 190 random bits from the system's CSPRNG. */
 export function generateApiKey(): NewApiKey {
-  const prefix = `svc_${randomBase62(ID_LENGTH)}`;
+  const prefix = `${KEY_START}${randomBase62(ID_LENGTH)}`;
   const body = `${prefix}_${randomBase62(SECRET_LENGTH)}`;
   const key = body + checksum(body);
   return { key, prefix, hash: hash('sha256', key, 'buffer') };
 }
 
-/**
- * Checks the form and the checksum of a key, and hashes it. Costs no I/O.
- *
- * @returns undefined for a text that is mistyped, cut off, or not a key of this service
- */
-export function hashApiKey(text: string): KeyHash | undefined {
-  const isWellFormed = KEY_FORMAT.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
-  return isWellFormed ? (hash('sha256', text, 'base64') as KeyHash) : undefined;
-}
+/** A text in place of a key: a key, a mistyped one, the beginning of one, or something else. */
+export type ParsedKey =
+  | { readonly form: 'key'; readonly hash: KeyHash }
+  | { readonly form: 'mistyped' | 'cut_off' | 'other' };
 
-/** What a text that {@link hashApiKey} refuses seems to be: a mistyped key, the beginning of a key, or no key. */
-export function formOf(text: string): 'mistyped' | 'cut_off' | 'other' {
-  if (KEY_FORMAT.test(text)) return 'mistyped';
-  return KEY_START.test(text) && text.length < KEY_LENGTH ? 'cut_off' : 'other';
+/** Checks the form and the checksum of a key, and hashes it. Costs no I/O. */
+export function parseKey(text: string): ParsedKey {
+  if (!ONLY_KEY.test(text)) return { form: BEGINNING.test(text) && text.length < KEY_LENGTH ? 'cut_off' : 'other' };
+  if (!text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)))) return { form: 'mistyped' };
+  return { form: 'key', hash: hash('sha256', text, 'base64') as KeyHash };
 }
 
 /** Whether a text has the form of the public part of a key. */
 export function isKeyPrefix(text: string): boolean {
-  return PREFIX_FORMAT.test(text);
+  return ONLY_PREFIX.test(text);
 }
 
 /** Whether a text may hold a key, or as much of a secret as must not be written down. */
@@ -112,7 +118,7 @@ export function redactApiKeys(text: string): string {
 
 /** Cuts the secrets of keys from a text that repeats arguments, and leaves what follows them. */
 export function redactSecrets(text: string): string {
-  return text.replaceAll(/(svc_[0-9A-Za-z]{8})_[0-9A-Za-z]+/g, `$1_${REDACTED}`);
+  return text.replaceAll(PREFIX_AND_SECRET, `$1_${REDACTED}`);
 }
 
 /**

@@ -1,21 +1,22 @@
 import type { Command } from 'commander';
 import type { Readable } from 'node:stream';
-import { hashApiKey, isKeyPrefix, type KeyHash } from '../../keys/api-key.js';
+import { findKeyPrefix, isKeyPrefix, KEY_START, parseKey, PREFIX_IN_WORDS, type KeyHash } from '../../keys/api-key.js';
 import { readLine } from '../../platform/text/read-line.js';
 
 /** What {@link prefixOf} accepts, for a command's help. */
-export const PREFIX_HELP = 'prefix of the key, as "catalog keys list" shows it: svc_ and 8 characters';
+export const PREFIX_HELP = `prefix of the key, as "catalog keys list" shows it: ${PREFIX_IN_WORDS}`;
 
-const PREFIX_OF_KEY = /^(svc_[0-9A-Za-z]{8})_/;
+/** A prefix for examples. */
+export const EXAMPLE_PREFIX = `${KEY_START}1a2B3c4D`;
 
 /** @returns the prefix of a key. A whole key ends the command with code 2, and is not repeated. */
 export function prefixOf(argument: string, command: Command): string {
   if (isKeyPrefix(argument)) return argument;
-  const [, prefix] = PREFIX_OF_KEY.exec(argument) ?? [];
+  const prefix = findKeyPrefix(argument);
   // Commander repeats an argument that a parser rejects.
   return command.error(
     prefix === undefined
-      ? 'error: the prefix of a key is svc_ and 8 letters and digits; "catalog keys list" shows it'
+      ? `error: the prefix of a key is ${PREFIX_IN_WORDS}; "catalog keys list" shows it`
       : `error: use only the prefix, ${prefix}: other users of this machine can see command-line arguments`,
   );
 }
@@ -29,10 +30,10 @@ export async function prefixOrKeyOf(
   if (argument !== '-') return prefixOf(argument, command);
   const line = await readLine(stdin);
   if (isKeyPrefix(line)) return line;
-  const hash = hashApiKey(line);
-  return hash === undefined
-    ? command.error(
+  const parsed = parseKey(line);
+  return parsed.form === 'key'
+    ? { hash: parsed.hash }
+    : command.error(
         'error: standard input has neither the prefix of a key nor a whole key. Check that you copied all of it.',
-      )
-    : { hash };
+      );
 }

@@ -20,7 +20,7 @@ import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
-import { PREFIX_HELP, prefixOf, prefixOrKeyOf } from './key-argument.js';
+import { EXAMPLE_PREFIX, PREFIX_HELP, prefixOf, prefixOrKeyOf } from './key-argument.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
 interface CreateOptions extends JsonFlag {
@@ -93,7 +93,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
 
   const rollNotes =
     'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.';
-  addJsonCommand(keys, 'roll', 'catalog keys roll svc_1a2B3c4D --overlap 24h', rollNotes)
+  addJsonCommand(keys, 'roll', `catalog keys roll ${EXAMPLE_PREFIX} --overlap 24h`, rollNotes)
     .description('Replace a key and print its successor once. The old key keeps working until the overlap ends.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption(
@@ -114,7 +114,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       report(stdout, json, document, `${lines}\n  ${successor.key}`);
     });
 
-  addJsonCommand(keys, 'revoke', ['catalog keys revoke svc_1a2B3c4D', 'catalog keys revoke - < leaked-key.txt'])
+  addJsonCommand(keys, 'revoke', [`catalog keys revoke ${EXAMPLE_PREFIX}`, 'catalog keys revoke - < leaked-key.txt'])
     .description('Revoke a key permanently. When this is done, every server refuses it.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
@@ -130,7 +130,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       report(stdout, json, keyDocument(record), line);
     });
 
-  addJsonCommand(keys, 'set-plan', 'catalog keys set-plan svc_1a2B3c4D --plan pro')
+  addJsonCommand(keys, 'set-plan', `catalog keys set-plan ${EXAMPLE_PREFIX} --plan pro`)
     .description('Move a key to another plan.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
@@ -148,8 +148,8 @@ export const registerKeys: RegisterCommand = (program, context) => {
     });
 
   addJsonCommand(keys, 'set-label', [
-    'catalog keys set-label svc_1a2B3c4D "production, eu-west"',
-    'catalog keys set-label svc_1a2B3c4D ""',
+    `catalog keys set-label ${EXAMPLE_PREFIX} "production, eu-west"`,
+    `catalog keys set-label ${EXAMPLE_PREFIX} ""`,
   ])
     .description('Change the label of an active key.')
     .argument('<prefix>', PREFIX_HELP)
@@ -165,7 +165,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
   addJsonCommand(
     keys,
     'set-expiry',
-    ['90d', '2027-01-31T18:00Z', 'never'].map((when) => `catalog keys set-expiry svc_1a2B3c4D ${when}`),
+    ['90d', '2027-01-31T18:00Z', 'never'].map((when) => `catalog keys set-expiry ${EXAMPLE_PREFIX} ${when}`),
     'A key that has expired stays expired. To end a key at once, use "catalog keys revoke".',
   )
     .description('Change when an active key expires, to an earlier or a later time.')

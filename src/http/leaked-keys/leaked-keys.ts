@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { LONGEST_CHANGE_MS } from '../../admission/change-callers.js';
 import { Problem } from '../../errors.js';
 import { methodNotAllowed, serviceUnavailable } from '../response/problems.js';
-import { hashApiKey } from '../../keys/api-key.js';
+import { KEY_START, parseKey } from '../../keys/api-key.js';
 import { clientAddress } from '../request/client-address.js';
 import { boundConcurrency, type ConcurrencyLimits } from '../request/concurrency.js';
 import { rejectBody, readContent } from '../request/content.js';
@@ -83,8 +83,8 @@ async function answer(
 ): Promise<void> {
   const matches = typeof content === 'string' ? [{ token: content, type: '' }] : content;
   const wellFormed = matches.flatMap(({ token, type }) => {
-    const keyHash = hashApiKey(token.trim());
-    return keyHash === undefined ? [] : [{ token, type, keyHash }];
+    const parsed = parseKey(token.trim());
+    return parsed.form === 'key' ? [{ token, type, keyHash: parsed.hash }] : [];
   });
   const hashes = new Set(wellFormed.map(({ keyHash }) => keyHash));
   const report = await acceptReport(parts, [...hashes], address, inTurn, matches.length - wellFormed.length);
@@ -115,7 +115,7 @@ function parse(text: string): string | readonly Match[] {
   if (isObject(content) && typeof content.key === 'string') return content.key;
   throw new Problem(
     'invalid_parameter',
-    'Send a JSON object with the whole key, {"key": "svc_…"}, or an array of matches, [{"token": "svc_…"}].',
+    `Send a JSON object with the whole key, {"key": "${KEY_START}…"}, or an array of matches, [{"token": "${KEY_START}…"}].`,
   );
 }
 

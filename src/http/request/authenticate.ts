@@ -1,6 +1,6 @@
 import type { Admit } from '../../admission/admission.js';
 import { Problem } from '../../errors.js';
-import { formOf, hashApiKey, type KeyHash } from '../../keys/api-key.js';
+import { KEY_LENGTH, KEY_START, parseKey, type KeyHash } from '../../keys/api-key.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
 import { exhausted } from '../../limits/quotas.js';
 import type { QuotaNotices } from '../../notices/quota-notices.js';
@@ -26,7 +26,7 @@ export interface AuthenticationParts {
 /** Why a string cannot be a key. */
 const MALFORMED = {
   mistyped: 'The API key is mistyped: its checksum does not match. Copy the whole key again.',
-  cut_off: 'The API key is incomplete. Copy the whole key again: it has 51 characters.',
+  cut_off: `The API key is incomplete. Copy the whole key again: it has ${KEY_LENGTH} characters.`,
   other: 'This is not an API key of this service. Check that you copied the right text.',
 } as const;
 
@@ -77,15 +77,15 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
     );
   }
   if (key === undefined) {
-    const detail = authorizations[0]?.startsWith('svc_')
+    const detail = authorizations[0]?.startsWith(KEY_START)
       ? 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".'
       : 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
     throw new Problem('missing_api_key', detail, { headers: { 'WWW-Authenticate': CHALLENGE } });
   }
-  const hash = hashApiKey(key);
+  const parsed = parseKey(key);
   // Malformed text is not a guess at a key, so it is not counted.
-  if (hash === undefined) throw invalidApiKey(MALFORMED[formOf(key)]);
-  return hash;
+  if (parsed.form !== 'key') throw invalidApiKey(MALFORMED[parsed.form]);
+  return parsed.hash;
 }
 
 function unknownApiKey(): Problem {

@@ -1,7 +1,7 @@
 import { LEAKED_KEY_PATH } from '../../http/leaked-keys/leaked-keys.js';
 import { acceptReport } from '../../http/leaked-keys/report.js';
 import { clientAddress } from '../../http/request/client-address.js';
-import { hashApiKey } from '../../keys/api-key.js';
+import { KEY_LENGTH, KEY_START, parseKey } from '../../keys/api-key.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import type { PublicParts } from './context.js';
 import { formParser, ErrorSummary, Field, Form } from '../parts/forms/form.js';
@@ -27,11 +27,11 @@ export function addRevokeLeakedKey(router: PageRouter, parts: PublicParts): void
 
 /** @throws PageError 429 for an address that sends too many unknown keys */
 async function revokeReported(parts: PublicParts, text: string, address: string): Promise<Reported> {
-  const hash = hashApiKey(text);
-  if (hash === undefined) return { error: 'This is not a complete key. Check that you copied all of it.' };
-  const result = await acceptReport(parts, [hash], address);
+  const parsed = parseKey(text);
+  if (parsed.form !== 'key') return { error: 'This is not a complete key. Check that you copied all of it.' };
+  const result = await acceptReport(parts, [parsed.hash], address);
   if (result.kind === 'done') {
-    const key = result.found.get(hash);
+    const key = result.found.get(parsed.hash);
     return { outcome: key === undefined ? 'unknown' : key.wasRevoked ? 'already_revoked' : 'revoked' };
   }
   const { resetSeconds } = result.state;
@@ -75,7 +75,7 @@ function show(ctx: PageContext, { outcome, error }: Reported): void {
         <Field
           name="key"
           label="API key"
-          hint="It starts with svc_ and has 51 characters."
+          hint={`It starts with ${KEY_START} and has ${KEY_LENGTH} characters.`}
           error={error}
           required
           maxLength={200}
