@@ -99,6 +99,7 @@ describe('the site', () => {
       for (const method of ['POST', 'PUT', 'DELETE', 'PROPFIND']) {
         const reply = await ask(path, {}, method);
         assertPage(reply, 405, { allow: 'HEAD, GET', 'cache-control': 'no-store' });
+        assert.ok(reply.text.includes('This path supports only GET and HEAD.'), reply.text);
       }
     }
   });

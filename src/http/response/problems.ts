@@ -50,7 +50,7 @@ export function serviceUnavailable({
 
 /** The problem of a request with a method that its path does not have. @param allowed - as in `Allow` */
 export function methodNotAllowed(allowed = 'GET, HEAD'): Problem {
-  const names = allowed.replaceAll(', ', ' and ');
+  const names = new Intl.ListFormat('en-GB').format(allowed.split(', ').toSorted());
   return new Problem('method_not_allowed', `This path supports only ${names}.`, { headers: { Allow: allowed } });
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import type { Logger } from 'pino';
 import { METRICS_MEDIA_TYPE, type Metrics } from '../../platform/telemetry/metrics.js';
+import { methodNotAllowed } from '../response/problems.js';
 import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf, type Listener } from '../connection/server.js';
 
 /** Scrapers are few and near. The default keep-alive outlasts the pause between two scrapes. */
@@ -77,7 +78,7 @@ async function answer(
     end(response, 404, 'This address has only /metrics.\n');
   } else if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
-    end(response, 405, 'This path supports only GET and HEAD.\n');
+    end(response, 405, `${methodNotAllowed().detail}\n`);
   } else {
     try {
       end(response, 200, await source.text(), METRICS_MEDIA_TYPE);

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import type { Middleware } from 'koa';
 import { Problem } from '../../errors.js';
+import { methodNotAllowed } from '../../http/response/problems.js';
 import type { RequestContext } from '../../http/request/context.js';
 import type { PageContext, PageFrame, PageRouter, PageState, StaticFiles } from './context.js';
 import { receiveForm } from './forms/form.js';
@@ -56,9 +57,7 @@ export function servePages(
 /** @throws Problem for the status that the router leaves where no route answers */
 function requireAnswer({ status, response }: PageContext): void {
   if (status === 404) throw new Problem('not_found', 'There is no page at this path.');
-  if (status === 405 || status === 501) {
-    throw new Problem('method_not_allowed', `This page supports only ${response.get('Allow')}.`);
-  }
+  if (status === 405 || status === 501) throw methodNotAllowed(response.get('Allow'));
 }
 
 function announcesContent({ req: { headers } }: PageContext): boolean {
