@@ -4,7 +4,8 @@ import { poolOf } from '../platform/postgres/database.js';
 import type { PooledConnection } from '../platform/postgres/pool.js';
 
 /**
- * Runs work in a separate database session, which ends with its temporary tables, settings and open transaction.
+ * Runs work in a separate database session, which ends with its temporary tables, settings and open transaction. Bulk
+ * work needs a pool whose statements have no bound.
  *
  * @param signal - when aborted, PostgreSQL cancels the current statement, so the work fails at once
  */
@@ -23,7 +24,6 @@ export async function withSession<T>(
   };
   signal?.addEventListener('abort', cancel, { once: true });
   try {
-    await connection.query('set statement_timeout = 0');
     return await work(connection);
   } catch (error) {
     throw connection.toOwnError(error);

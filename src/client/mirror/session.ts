@@ -13,12 +13,7 @@ import { requireTables } from './tables.js';
 export class MirrorLocked extends OperatorError {}
 
 /** Limits that a role or a database may have, and which bulk work exceeds. Not every version has each. */
-const UNLIMITED = [
-  'statement_timeout',
-  'idle_in_transaction_session_timeout',
-  'idle_session_timeout',
-  'transaction_timeout',
-];
+const UNLIMITED = ['idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout'];
 
 /** Bound on a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -107,9 +107,9 @@ export class Connection extends pg.Client {
     const { connectionTimeoutMillis, statementTimeoutMs } = this.#config;
     const left = connectionTimeoutMillis - (performance.now() - this.createdAt);
     // As a statement, since poolers refuse the parameter of a new connection.
-    const bound = statementTimeoutMs > 0 ? `set statement_timeout to ${statementTimeoutMs}; ` : '';
+    const settings = `${SESSION_SETTINGS}; set statement_timeout to ${statementTimeoutMs}`;
     // Several statements in one query have one result each, which the driver's types do not know.
-    const settingUp = this.query(`${SESSION_SETTINGS}; ${bound}${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
+    const settingUp = this.query(`${settings}; ${READ_STATE}`) as unknown as Promise<pg.QueryResult[]>;
     const results = await withTimeout(settingUp, left, () => new DatabaseTimeout('no connection in time'));
     this.#config.accept(results.at(-1)?.rows[0] as ServerState);
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { MirrorStore } from '../../../src/client/mirror/store.js';
+import { openConnection } from '../../../src/platform/postgres/connection.js';
 import { connectDatabase, type ConnectedDatabase } from '../../../src/platform/postgres/connect.js';
 import { eventually } from '../../support/eventually.js';
 import { startPooler } from '../../support/proxies/pgbouncer.js';
@@ -68,6 +69,30 @@ describe('the connection to a database that is slow at the start', () => {
     await world.db.raw('select pg_terminate_backend(?)', [(await sessions())[0] ?? 0]);
     await failing;
     await eventually('both are closed', async () => (await sessions()).length === 0);
+  });
+});
+
+describe('a connection to a database with a bound of its own on statements', () => {
+  const world = testWorld();
+
+  it('bounds statements as it was asked to, also by nothing', async () => {
+    await world.db.raw(
+      `do $$ begin execute format('alter database %I set statement_timeout = 12000', current_database()); end $$`,
+    );
+    for (const [statementTimeoutMs, bound] of [
+      [0, '0'],
+      [34_000, '34s'],
+    ] as const) {
+      const connection = await openConnection({
+        address: world.url,
+        applicationName: 'catalog test',
+        acquireTimeoutMs: 10_000,
+        statementTimeoutMs,
+      });
+      const { rows } = await connection.query('show statement_timeout');
+      await connection.end();
+      assert.deepEqual(rows, [{ statement_timeout: bound }]);
+    }
   });
 });
 
