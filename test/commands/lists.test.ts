@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Writable } from 'node:stream';
 import type { CommandContext } from '../../src/commands/context.js';
-import { reportRows, type RowParts } from '../../src/commands/output/report.js';
+import { reportRows, type RowChunks } from '../../src/commands/output/report.js';
 import { table } from '../../src/commands/output/table.js';
 import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
@@ -16,7 +16,7 @@ const COLUMNS = { id: ({ id }: Row) => id, name: ({ name }: Row) => name };
 describe('lists of commands', () => {
   /** Writes rows as a command does. @param take - takes each text that is written; an error is that of the output */
   function write(
-    parts: RowParts<Row>,
+    parts: RowChunks<Row>,
     json: boolean,
     take: (text: string) => Error | undefined,
     signal = new AbortController().signal,

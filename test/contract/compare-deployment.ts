@@ -4,7 +4,7 @@ import { child, document } from './document/document.js';
 import { planExchanges, type Endpoint, type Target } from './exchanges.js';
 
 /** A mistake in the settings, or a deployment that refuses the key. */
-class Refusal extends Error {}
+class CannotCompare extends Error {}
 
 const EXIT = { conforms: 0, deviates: 1, refused: 2 };
 
@@ -27,12 +27,12 @@ export interface Output {
 function readEndpoint({ BASE_URL = '', API_KEY = '' }: Settings): Endpoint {
   const base = URL.canParse(BASE_URL) ? new URL(BASE_URL) : undefined;
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw new Refusal('BASE_URL must be the address of a deployment, such as https://catalog.example.com');
+    throw new CannotCompare('BASE_URL must be the address of a deployment, such as https://catalog.example.com');
   }
   if (base.username !== '' || base.password !== '' || base.search !== '' || base.hash !== '') {
-    throw new Refusal('BASE_URL may have a path, but no user, password, query or fragment');
+    throw new CannotCompare('BASE_URL may have a path, but no user, password, query or fragment');
   }
-  if (!/^[!-~]+$/.test(API_KEY)) throw new Refusal('API_KEY must be a key of the deployment');
+  if (!/^[!-~]+$/.test(API_KEY)) throw new CannotCompare('API_KEY must be a key of the deployment');
   return { url: `${base.origin}${base.pathname.replace(/\/$/, '')}`, key: API_KEY };
 }
 
@@ -49,9 +49,9 @@ async function readFeed({ url, key }: Endpoint, wait: Wait, oldestSince?: number
     url: `${url}/api/v1/changes?since=${since}`,
     headers: { authorization: `Bearer ${key}` },
   }).catch((error: unknown) => {
-    throw new Refusal(`${url} cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CannotCompare(`${url} cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
   });
-  if (status === 401) throw new Refusal(`${url} refuses the key: give one that is valid as API_KEY`);
+  if (status === 401) throw new CannotCompare(`${url} refuses the key: give one that is valid as API_KEY`);
   try {
     const answer = JSON.parse(body) as { data?: { svc_id: string }[]; oldest_since?: number };
     // The feed was restarted since then.
@@ -60,7 +60,7 @@ async function readFeed({ url, key }: Endpoint, wait: Wait, oldestSince?: number
     }
     return { titleId: answer.data?.[0]?.svc_id, oldestSince };
   } catch (error) {
-    if (error instanceof Refusal) throw error;
+    if (error instanceof CannotCompare) throw error;
     // The run reports what is wrong with this answer.
     return { titleId: undefined, oldestSince };
   }
@@ -94,7 +94,7 @@ export async function compareDeployment(settings: Settings, { out, err }: Output
     print(`${count('pass')} passed, ${count('fail')} failed, ${count('skip')} skipped`);
     return count('fail') === 0 ? EXIT.conforms : EXIT.deviates;
   } catch (error) {
-    const text = error instanceof Refusal ? error.message : String(error instanceof Error ? error.stack : error);
+    const text = error instanceof CannotCompare ? error.message : String(error instanceof Error ? error.stack : error);
     err(withoutKey(text));
     return EXIT.refused;
   }

@@ -38,8 +38,8 @@ export function report(output: Writable, json: boolean | undefined, document: ob
   output.write(`${json ? toJson(document) : text}\n`);
 }
 
-/** The rows of a list, in any number of parts. */
-export type RowParts<Row> = AsyncIterable<readonly Row[]> | Iterable<Promise<readonly Row[]>>;
+/** The rows of a list, in any number of chunks. */
+export type RowChunks<Row> = AsyncIterable<readonly Row[]> | Iterable<Promise<readonly Row[]>>;
 
 /** How the rows of a list are written. */
 interface RowsFormat<Row> {
@@ -62,7 +62,7 @@ interface RowsFormat<Row> {
 export async function reportRows<Row>(
   context: CommandContext,
   json: boolean | undefined,
-  read: (db: Knex) => RowParts<Row>,
+  read: (db: Knex) => RowChunks<Row>,
   { mayBeReadOnly = false, ...format }: RowsFormat<Row>,
 ): Promise<void> {
   await context.withDatabase(
@@ -98,8 +98,11 @@ export function writePiece(
 }
 
 /** Makes the texts of a list, the last one without rows. No text has so many that it holds up a signal. */
-async function* textsOf<Row>(parts: RowParts<Row>, textOf: (rows?: readonly Row[]) => string): AsyncGenerator<string> {
-  for await (const rows of parts) {
+async function* textsOf<Row>(
+  chunks: RowChunks<Row>,
+  textOf: (rows?: readonly Row[]) => string,
+): AsyncGenerator<string> {
+  for await (const rows of chunks) {
     for (let from = 0; from < rows.length; from += CHUNK) yield textOf(rows.slice(from, from + CHUNK));
   }
   yield textOf();

@@ -192,7 +192,7 @@ const WORDS = 'the operator of this service';
 export function Operator({ showsAddress = false }: { readonly showsAddress?: boolean }): VNode {
   const { operatorContact: contact } = useContext(Deployment);
   if (contact === undefined) return <>{WORDS}</>;
-  const link = <a href={contact}>{showsAddress ? addressOf(contact) : WORDS}</a>;
+  const link = <a href={contact}>{showsAddress ? withoutScheme(contact) : WORDS}</a>;
   return showsAddress ? (
     <>
       {WORDS} at {link}
@@ -203,6 +203,6 @@ export function Operator({ showsAddress = false }: { readonly showsAddress?: boo
 }
 
 /** @returns a contact as people write it, without the scheme and the query */
-function addressOf(contact: string): string {
+function withoutScheme(contact: string): string {
   return contact.replace(/^mailto:([^?]+).*$/, '$1').replace(/^https?:\/\/|\/$/g, '');
 }
