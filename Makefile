@@ -18,7 +18,7 @@ SPECTRAL := @stoplight/spectral-cli@6.16.3 @stoplight/spectral-owasp-ruleset@2.0
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
 OPENAPI_GENERATOR := @openapitools/openapi-generator-cli@1.0.18-5.0.0-beta2
-CHECKS := check-format check-lint check-layers check-dead-code
+CHECKS := check-format check-lint check-layers check-dead-code check-faults
 
 # Written for any version of Node.js, since it checks the version.
 NODE_FITS := var v = process.versions.node.split(".").map(Number); \
@@ -86,6 +86,10 @@ check-dead-code: $(INSTALLED) ## Find unused files, exports and packages with Kn
 	@echo '== dead code'
 	@$(BIN)/knip --config .config/knip.jsonc --no-progress
 
+check-faults: $(INSTALLED) ## Check that each fault that make mutants plants still applies to the sources
+	@echo '== planted faults'
+	@exec node --import tsx test/mutants/check.ts
+
 bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(PARTS)
 
@@ -96,7 +100,7 @@ lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stal
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
 	@exec node --import tsx test/pages/screenshots.ts
 
-mutants: $(INSTALLED) programs ## Check that tests catch each fault of test/mutants, planted in a copy; MATCH selects some
+mutants: $(INSTALLED) programs ## Check that tests catch each fault of test/mutants, planted in two copies: an hour, and a run that is started again continues; MATCH selects some
 	@exec node --import tsx test/mutants/run.ts
 
 stryker: $(INSTALLED) ## Check with StrykerJS that tests catch changes to the modules that need no server
