@@ -87,7 +87,8 @@ describe('authentication', () => {
 
   function assertMissing(reply: Reply): void {
     assertProblem(reply, 'missing_api_key', {
-      detail: 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".',
+      // The wording for each scheme has a test of its own.
+      detail: /^Send your API key as|^The Authorization field has the scheme Basic\./,
       headers: { 'www-authenticate': 'Bearer realm="catalog"', ...REFUSED },
     });
   }
@@ -112,6 +113,9 @@ describe('authentication', () => {
   const NO_KEY = 'This is not an API key of this service. Check that you copied the right text.';
   const CUT_OFF = 'The API key is incomplete. Copy the whole key again: it has 51 characters.';
   const MISTYPED = 'The API key is mistyped: its checksum does not match. Copy the whole key again.';
+  const QUOTED = 'The API key has quotation marks around it. Send it without them.';
+  const PLACEHOLDER = 'This is a placeholder. Replace it, including the angle brackets, with your API key.';
+  const VARIABLE = 'This is the name of a variable. It was not replaced by its value: your API key.';
   const CONFLICT =
     'The request contains different API keys, or repeats a header or parameter that carries one. Send one key, once.';
 
@@ -142,16 +146,27 @@ describe('authentication', () => {
       [CUT_OFF, 'svc_4', key.slice(0, 12), key.slice(0, 13), key.slice(0, -1)],
       [MISTYPED, mistyped, ...(lowerCase === key ? [] : [lowerCase])],
       [UNKNOWN, other],
+      [QUOTED, `"${key}"`, `'${key}'`, `${key}"`, '"<KEY>"'],
+      [PLACEHOLDER, '<KEY>', `<${key}>`],
+      [VARIABLE, '$CATALOG_API_KEY', '${CATALOG_API_KEY}', '%CATALOG_API_KEY%', '{{key}}'],
     ] as const) {
       for (const wrong of keys) assertInvalid(await get({ authorization: `Bearer ${wrong}` }), detail);
     }
   });
 
-  it('a key without the word Bearer counts as none, and the answer says what is missing', async () => {
-    assertProblem(await get({ authorization: key }), 'missing_api_key', {
-      detail: 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".',
-      headers: { 'www-authenticate': 'Bearer realm="catalog"', ...REFUSED },
-    });
+  it('a key without the word Bearer, or with another scheme, counts as none, and the answer says what is missing', async () => {
+    for (const [authorization, detail] of [
+      [key, 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".'],
+      [
+        `Basic ${Buffer.from(`${key}:`).toString('base64')}`,
+        'The Authorization field has the scheme Basic. Send "Authorization: Bearer <key>", without a user name.',
+      ],
+    ] as const) {
+      assertProblem(await get({ authorization }), 'missing_api_key', {
+        detail,
+        headers: { 'www-authenticate': 'Bearer realm="catalog"', ...REFUSED },
+      });
+    }
   });
 
   it('every path of the API requires a key, whatever the method', async () => {

@@ -43,6 +43,8 @@ describe('requests', () => {
       '/api/v1/stats;x=y',
       '/api/v1/./stats',
       '/api/v1/titles',
+      '/api/v1/titles?q=star',
+      '/api/v1/search?q=star',
       '/api/v1/titles/',
       '/api/v1/titles/a/b',
       '/api/v1/titles/a/',
@@ -59,7 +61,9 @@ describe('requests', () => {
             detail: `This path does not exist. ${
               ['/api/v1/stats/', '/api/v1/titles/a/'].includes(path)
                 ? 'Remove the slash at its end.'
-                : 'The contract at /openapi.yaml lists all paths.'
+                : /\/(?:titles|search)\/?(?:\?.*)?$/.test(path)
+                  ? 'The API has no list of titles and no search: get IDs from /api/v1/changes or from a copy of the catalogue.'
+                  : 'The contract at /openapi.yaml lists all paths.'
             }`,
             headers: { vary: 'Authorization, X-API-Key', allow: undefined },
           });

@@ -43,6 +43,9 @@ export async function byContract(contract: Document, dependencies: Dependencies)
   };
 }
 
+/** A path that people expect to list titles. */
+const TITLES = /^\/api\/v1\/(?:titles|search)\/?$/;
+
 /** HEAD is answered like GET (RFC 9110, section 9.3.2). */
 function methodOf({ method }: RequestContext): string {
   return method === 'HEAD' ? 'GET' : method;
@@ -71,7 +74,11 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
       notFound: ({ request: { path } }: Context) => {
         const shorter = { method: 'GET', path: path.replace(/\/$/, ''), headers: {} };
         const fits = backend.router.matchOperation(shorter) !== undefined;
-        const advice = fits ? 'Remove the slash at its end.' : 'The contract at /openapi.yaml lists all paths.';
+        const advice = fits
+          ? 'Remove the slash at its end.'
+          : TITLES.test(path)
+            ? 'The API has no list of titles and no search: get IDs from /api/v1/changes or from a copy of the catalogue.'
+            : 'The contract at /openapi.yaml lists all paths.';
         throw new Problem('not_found', `This path does not exist. ${advice}`);
       },
       // No operation changes anything. HEAD comes with GET (RFC 9110, section 9.3.2).

@@ -30,6 +30,13 @@ const MALFORMED = {
   other: 'This is not an API key of this service. Check that you copied the right text.',
 } as const;
 
+/** What somebody meant who has sent a text in place of a key: its form, and what to do. */
+const MISTAKES = [
+  [/^["'“”‘’`]|["'“”‘’`]$/, 'The API key has quotation marks around it. Send it without them.'],
+  [/^<.*>$/, 'This is a placeholder. Replace it, including the angle brackets, with your API key.'],
+  [/^\$|^%\w+%$|^\{\{/, 'This is the name of a variable. It was not replaced by its value: your API key.'],
+] as const;
+
 /** RFC 6750, section 2.1. The scheme is case-insensitive (RFC 9110, section 11.1). */
 const BEARER = /^bearer +(\S.*)$/i;
 
@@ -77,15 +84,28 @@ function requireKeyHash({ req, state }: RequestContext): KeyHash {
     );
   }
   if (key === undefined) {
-    const detail = authorizations[0]?.startsWith(KEY_START)
-      ? 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".'
-      : 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
-    throw new Problem('missing_api_key', detail, { headers: { 'WWW-Authenticate': CHALLENGE } });
+    throw new Problem('missing_api_key', explainMissing(authorizations[0]), {
+      headers: { 'WWW-Authenticate': CHALLENGE },
+    });
   }
   const parsed = parseKey(key);
   // Malformed text is not a guess at a key, so it is not counted.
-  if (parsed.form !== 'key') throw invalidApiKey(MALFORMED[parsed.form]);
+  if (parsed.form !== 'key') {
+    const [, mistake] = MISTAKES.find(([form]) => form.test(key)) ?? [];
+    throw invalidApiKey(mistake ?? MALFORMED[parsed.form]);
+  }
   return parsed.hash;
+}
+
+/** @param authorization - the field, which carries no bearer token */
+function explainMissing(authorization = ''): string {
+  if (authorization.startsWith(KEY_START)) {
+    return 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".';
+  }
+  if (/^basic /i.test(authorization)) {
+    return 'The Authorization field has the scheme Basic. Send "Authorization: Bearer <key>", without a user name.';
+  }
+  return 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
 }
 
 function unknownApiKey(): Problem {
