@@ -130,7 +130,7 @@ create table developer_usage (
   rejected bigint not null,
   refused bigint not null,
   failed bigint not null,
-  constraint developer_usage_period_known CHECK ((period = ANY (ARRAY['hour'::text, 'day'::text]))),
+  constraint developer_usage_period_known CHECK ((period = ANY (ARRAY['hour'::text, 'day'::text, '30 days'::text]))),
   constraint developer_usage_pkey PRIMARY KEY (developer_id, period, start),
   constraint developer_usage_start_finite CHECK (isfinite(start))
 ) with (fillfactor=50);
@@ -384,8 +384,6 @@ CREATE INDEX events_at ON public.events USING btree (at DESC NULLS LAST, id DESC
 CREATE INDEX events_developer_id ON public.events USING btree (developer_id, at, id);
 
 CREATE INDEX events_key_prefix ON public.events USING btree (key_prefix, at, id) WHERE (key_prefix IS NOT NULL);
-
-CREATE INDEX events_of_finders ON public.events USING btree (at) WHERE (actor = 'finder'::text);
 
 CREATE INDEX failed_requests_at ON public.failed_requests USING btree (at);
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 import { recordEvent, type Actor, type SignInWay } from '../events/events.js';
-import type { Slice } from '../platform/postgres/rows.js';
+import type { Part } from '../platform/postgres/rows.js';
 import { Statement } from '../platform/postgres/database.js';
 import { printable } from '../platform/text/plain-text.js';
 import { generateToken, hashToken } from './tokens.js';
@@ -92,13 +92,13 @@ export async function findSession(db: Knex, token: string | undefined): Promise<
   return hash && FIND_SESSION.first(db, hash);
 }
 
-/** @returns a slice of a developer's sessions that have not ended, the latest sign-in first */
+/** @returns a part of a developer's sessions that have not ended, the latest sign-in first */
 export async function listSessions(
   db: Knex,
   developerId: number,
-  { limit, offset }: Slice,
+  { limit, after }: Part<Pick<ListedSession, 'id'>>,
 ): Promise<readonly ListedSession[]> {
-  return db('sessions as s')
+  const sessions = db('sessions as s')
     .select<ListedSession[]>(
       db.raw(`s.id, s.user_agent as "userAgent", s.signed_in_at as "signedInAt", e.details ->> 'with' as way,
               s.last_seen_at as "lastSeenAt"`),
@@ -110,8 +110,8 @@ export async function listSessions(
     .where({ 's.developer_id': developerId })
     .whereRaw(SESSION_IS_LIVE)
     .orderBy('s.id', 'desc')
-    .limit(limit)
-    .offset(offset);
+    .limit(limit);
+  return after === undefined ? sessions : sessions.whereRaw('s.id < cast(? as bigint)', [after.id]);
 }
 
 /** Signs a developer out: ends the session of a token, if there is one. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { removeByFunction } from '../platform/postgres/rows.js';
+import { removeByFunction, type Part } from '../platform/postgres/rows.js';
 
 /**
  * How long events are kept, in days. A key made for a year still has its creation event when it expires.
@@ -93,17 +93,11 @@ export async function recordEvent(
 const EXPIRIES = 2 ** 52;
 
 /** Which events to list. */
-export interface EventsQuery {
+export interface EventsQuery extends Part<Pick<DeveloperEvent, 'at' | 'id'>> {
   /** Undefined for all developers. */
   readonly developerId?: number | undefined;
   /** The prefix of a single key; undefined for all keys, and for the events of the developer. */
   readonly keyPrefix?: string | undefined;
-  /** Maximum number of events. */
-  readonly limit: number;
-  /** The last one of the part before; undefined for the newest events. */
-  readonly after?: Pick<DeveloperEvent, 'at' | 'id'> | undefined;
-  /** How many of them to skip. */
-  readonly offset?: number;
 }
 
 /**
@@ -112,7 +106,7 @@ export interface EventsQuery {
  */
 export async function listEvents(
   db: Knex,
-  { developerId, keyPrefix, limit, after, offset = 0 }: EventsQuery,
+  { developerId, keyPrefix, limit, after }: EventsQuery,
 ): Promise<readonly DeveloperEvent[]> {
   const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
   const recorded = db('events').select('id', ...columns);
@@ -143,8 +137,8 @@ export async function listEvents(
   // In this order, an index gives the events of all developers, of one or of a key. "nulls last" keeps the index of all
   // from being read for a developer who seems to have most events: they may be the oldest.
   const order = developerId === undefined ? 'desc nulls last' : 'desc';
-  recorded.orderByRaw(`at ${order}, id ${order}`).limit(offset + limit);
-  expired.orderByRaw(`expires_at ${order}, api_keys.id ${order}`).limit(offset + limit);
+  recorded.orderByRaw(`at ${order}, id ${order}`).limit(limit);
+  expired.orderByRaw(`expires_at ${order}, api_keys.id ${order}`).limit(limit);
   return db
     .select<DeveloperEvent[]>(
       ...['id', 'at', 'developerId', 'kind', 'actor', 'keyPrefix', 'details'],
@@ -152,8 +146,7 @@ export async function listEvents(
     )
     .from(db.unionAll([recorded, expired], true).as('events'))
     .orderByRaw('at desc, id desc')
-    .limit(limit)
-    .offset(offset);
+    .limit(limit);
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
 import { requirePlan } from '../limits/plans.js';
-import type { Slice } from '../platform/postgres/rows.js';
+import type { Part } from '../platform/postgres/rows.js';
 import { generateApiKey } from './api-key.js';
 import { expiresAt, type Expiry } from './expiry.js';
 import { changeKeys, OPERATOR, requireRoom, type KeyActor } from './key-change.js';
@@ -96,17 +96,19 @@ export async function listKeys(
 const MATCHES = '(strpos(lower(prefix), lower(:search)) > 0 or strpos(lower(label), lower(:search)) > 0)';
 
 /** Which keys of a developer to list. */
-type KeysQuery = KeySearch & Slice;
+type KeysQuery = KeySearch & Part<Pick<KeyRecord, 'prefix'>>;
 
-/** @returns a slice of a developer's keys: active keys first, then the others, each newest first */
+/** @returns a part of a developer's keys: active keys first, then the others, each newest first */
 export async function listKeysOf(
   db: Knex,
   developerId: number,
-  { search, limit, offset }: KeysQuery,
+  { search, limit, after }: KeysQuery,
 ): Promise<readonly KeyRecord[]> {
   const query = db('api_keys').select<KeyRecord[]>(keyFields(db)).where({ developer_id: developerId });
   if (search !== undefined) query.whereRaw(MATCHES, { search });
-  return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit).offset(offset);
+  if (after !== undefined)
+    query.whereRaw(`(${IS_ACTIVE}, id) < (select ${IS_ACTIVE}, id from api_keys where prefix = ?)`, [after.prefix]);
+  return query.orderByRaw(`${IS_ACTIVE} desc, id desc`).limit(limit);
 }
 
 /** @returns a developer's key; undefined when the developer has no key with this prefix */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { ErrorCode } from '../errors.js';
-import { removeRows, type Slice } from '../platform/postgres/rows.js';
+import { removeRows, type Part } from '../platform/postgres/rows.js';
 
 /** How many failed requests of a developer are kept. */
 export const KEPT_FAILURES = 1_000;
@@ -39,6 +39,8 @@ export interface NewFailure extends Failure, FailureKind {
 
 /** A failure that was written. */
 export interface FailedRequest extends Failure {
+  /** Its place among failures of the same time. */
+  readonly id: number;
   /** RFC 3339, in UTC. */
   readonly at: string;
   readonly keyPrefix: string;
@@ -46,7 +48,7 @@ export interface FailedRequest extends Failure {
 }
 
 /** Which failed requests of a developer to list. */
-export interface FailuresQuery extends Slice {
+export interface FailuresQuery extends Part<Pick<FailedRequest, 'at' | 'id'>> {
   readonly developerId: number;
   /** The prefix of a single key; undefined for all keys of the developer. */
   readonly keyPrefix?: string | undefined;
@@ -57,10 +59,10 @@ export interface FailuresQuery extends Slice {
 /** @returns a slice of the failed requests of a developer that are kept, the latest first */
 export async function listFailures(
   db: Knex,
-  { developerId, keyPrefix, requestId, limit, offset }: FailuresQuery,
+  { developerId, keyPrefix, requestId, limit, after }: FailuresQuery,
 ): Promise<readonly FailedRequest[]> {
   const { rows } = await db.raw<{ rows: FailedRequest[] }>(
-    `select f.at, f.request_id as "requestId", f.method, f.path, f.operation, f.status, f.code, f.detail,
+    `select f.id, f.at, f.request_id as "requestId", f.method, f.path, f.operation, f.status, f.code, f.detail,
             f.duration_ms as "durationMs", k.prefix as "keyPrefix", k.label as "keyLabel"
        from (select * from failed_requests
               where developer_id = :developerId and at > now() - interval '${KEPT_FAILURE_DAYS} days'
@@ -68,9 +70,17 @@ export async function listFailures(
        join api_keys k on k.id = f.key_id
       where (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
         and (cast(:requestId as text) is null or f.request_id = :requestId)
+        and (cast(:id as bigint) is null or (f.at, f.id) < (cast(:at as timestamptz), :id))
       order by f.at desc, f.id desc
-      limit :limit offset :offset`,
-    { developerId, keyPrefix: keyPrefix ?? null, requestId: requestId ?? null, limit, offset },
+      limit :limit`,
+    {
+      developerId,
+      keyPrefix: keyPrefix ?? null,
+      requestId: requestId ?? null,
+      at: after?.at ?? null,
+      id: after?.id ?? null,
+      limit,
+    },
   );
   return rows;
 }

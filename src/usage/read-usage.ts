@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Slice } from '../platform/postgres/rows.js';
+import type { Part } from '../platform/postgres/rows.js';
 import { KINDS, sumByKind, type Outcome, type UsageCounts } from './outcome.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
@@ -56,7 +56,7 @@ export interface OutcomeTotal {
 export interface Usage {
   /** The total of each hour or day, oldest first. */
   readonly buckets: readonly UsageBucket[];
-  /** A slice of the totals of the keys, the most used first. */
+  /** A part of the totals of the keys, the most used first. */
   readonly keys: readonly KeyTotal[];
   /** The requests of each operation and outcome, also of those that are not chosen, the most frequent first. */
   readonly ways: readonly OutcomeTotal[];
@@ -100,29 +100,38 @@ type UsageLine =
 /**
  * Reads the requests of a range, of all servers as of their last save, in one pass over the hours.
  *
- * @param slice - of the keys
+ * @param part - of the keys
  */
-export async function readUsage(db: Knex, owner: UsageOwner, range: UsageRange, slice: Slice): Promise<Usage> {
+export async function readUsage(
+  db: Knex,
+  owner: UsageOwner,
+  range: UsageRange,
+  part: Part<Pick<KeyTotal, 'keyPrefix'>>,
+): Promise<Usage> {
   const lines = await read<UsageLine>(
     db,
     `with summed as (
        select ${START} as start, u.key_id, u.operation, u.outcome, sum(u.requests) as requests,
               sum(u.requests) filter (where ${IS_CHOSEN}) as chosen ${HOURS}
         group by grouping sets ((1, u.outcome), (u.key_id, u.outcome), (u.operation, u.outcome))),
+     ranked as (
+       select key_id, prefix, label, ${sumByKind('chosen')}, (sum(chosen), -key_id) as place
+         from summed join api_keys on id = key_id where chosen > 0 group by key_id, prefix, label),
      lines as (
        select 'bucket' as part, start, null as "keyPrefix", null as label, null as operation, null as outcome, 0 as id,
               ${sumByKind('chosen')}
          from ${STARTS} left join summed using (start) group by start
        union all
-       (select 'key', null, prefix, label, null, null, id, ${sumByKind('chosen')}
-          from summed join api_keys on id = key_id where chosen > 0
-         group by id order by sum(chosen) desc, id limit :limit offset :offset)
+       (select 'key', null, prefix, label, null, null, key_id, ${KINDS.join(', ')}
+          from ranked
+         where cast(:after as text) is null or place < (select place from ranked where prefix = :after)
+         order by place desc limit :limit)
        union all
        select 'way', null, null, null, operation, outcome, 0, ${sumByKind('requests')}
          from summed where operation is not null group by operation, outcome)
      select *, served + rejected + refused + failed as requests
        from lines order by start, requests desc, id, operation, outcome`,
-    { ...owner, ...USAGE_RANGES[range], ...slice },
+    { ...owner, ...USAGE_RANGES[range], limit: part.limit, after: part.after?.keyPrefix ?? null },
   );
   return {
     buckets: lines.filter((line) => line.part === 'bucket'),
@@ -201,7 +210,7 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
 async function read<T>(
   db: Knex,
   sql: string,
-  bindings: Partial<UsageOwner> & Span & Partial<Slice>,
+  bindings: Partial<UsageOwner> & Span & { readonly limit?: number; readonly after?: string | null },
 ): Promise<readonly T[]> {
   const { keyPrefix = null, operation = null, outcome = null } = bindings;
   const { rows } = await db.raw<{ rows: T[] }>(sql, { ...bindings, keyPrefix, operation, outcome });

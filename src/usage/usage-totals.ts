@@ -1,16 +1,46 @@
 import type { Knex } from 'knex';
-import type { Slice } from '../platform/postgres/rows.js';
+import type { RowQuery } from '../platform/postgres/rows.js';
+import { IS_OF_KIND, KINDS, sumByKind, type UsageCounts } from './outcome.js';
 import type { KeyTotal } from './read-usage.js';
-import { KINDS, sumByKind, type UsageCounts } from './outcome.js';
 
-/** Which requests to add up, and which of the totals to read. */
-export interface TotalsQuery extends Partial<Slice> {
-  /** Days of UTC, the present one included; at most as many as usage is kept. */
-  readonly days: number;
+/** Time up to now, in UTC: since the start of the hour that began so many hours ago, or days with the present one. */
+export type UsageSpan = { readonly hours: number } | { readonly days: number };
+
+/** The most hours of a span. Keys have counts by the hour for a day. */
+export const MOST_HOURS = 24;
+
+/** Days whose totals are kept for each developer: adding up the days of all of them would take too long for a page. */
+export const TOTAL_DAYS = 30;
+
+/** What developers and keys can be sorted by, the most first, in SQL. Those without such requests are left out. */
+const SORTS = {
+  requests: 'served + rejected + refused + failed',
+  'rate-limited': 'refused',
+  'client-errors': 'rejected',
+  'server-errors': 'failed',
+} as const;
+
+export type UsageSort = keyof typeof SORTS;
+
+export const USAGE_SORTS = Object.keys(SORTS) as readonly UsageSort[];
+
+/** Which totals to read. */
+export interface TotalsQuery {
+  readonly span: UsageSpan;
+  /** By default the developers with the highest ids come first, also those without requests. */
+  readonly sort?: UsageSort | undefined;
   /** Undefined for all developers. */
   readonly developerId?: number | undefined;
+  /** Undefined for all of them. */
+  readonly limit?: number | undefined;
+}
+
+/** Which totals of developers to read. */
+export interface DeveloperTotalsQuery extends TotalsQuery {
   /** Which developers: by id, by the prefix of a key, or by a part of the project's name in upper or lower case. */
   readonly search?: string | undefined;
+  /** The last one of the part before. */
+  readonly after?: Pick<DeveloperTotal, 'rank' | 'developerId'> | undefined;
 }
 
 /** The requests of all keys of a developer. */
@@ -18,6 +48,8 @@ export interface DeveloperTotal extends UsageCounts {
   readonly developerId: number;
   readonly projectName: string;
   readonly suspendedAt: string | null;
+  /** What the developers are sorted by. */
+  readonly rank: number;
 }
 
 /** The requests of a key of any developer. */
@@ -26,74 +58,138 @@ export interface OwnedKeyTotal extends KeyTotal {
   readonly projectName: string;
 }
 
-/** @returns the totals of developers, those with the most requests first; developers without requests come last */
-export async function readUsageByDeveloper(db: Knex, query: TotalsQuery): Promise<readonly DeveloperTotal[]> {
-  return read<DeveloperTotal>(
-    db,
-    `with used as (
-       select developer_id, ${KINDS.map((kind) => `sum(${kind})::bigint as ${kind}`).join(', ')}
-         from developer_usage
-        where period = 'day' and start >= cast(:since as timestamptz) and ${ofOne(query, 'developer_id = :developerId')}
-        group by developer_id)
-     select d.id as "developerId", d.project_name as "projectName", d.suspended_at as "suspendedAt",
-            ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
-       from developers d
-       left join used on developer_id = d.id
-      where ${ofOne(query, 'd.id = :developerId')}
-        and (cast(:search as text) is null or d.id::text = :search
-             or strpos(lower(d.project_name), lower(:search)) > 0
-             or d.id = (select developer_id from api_keys where prefix = :search))
-      order by coalesce(${KINDS.join(' + ')}, 0) desc, d.id
-      limit :limit offset :offset`,
-    query,
-  );
-}
+/**
+ * Rows of the log that are looked at, and of these the largest, whose developers are looked up. The log has a row for
+ * each key, server and outcome of the last minutes, so this bounds what a page costs. Others count once they are rolled up.
+ */
+const LOGGED = { rows: 20_000, largest: 500 } as const;
 
-/** @returns the totals of the keys of all developers, those with the most requests first; only of keys with requests */
-export async function readUsageByOwnedKey(db: Knex, query: TotalsQuery): Promise<readonly OwnedKeyTotal[]> {
-  return read<OwnedKeyTotal>(
-    db,
-    `with used as (
-       select key_id, ${sumByKind('requests')} from key_usage
-        where hour >= cast(:since as timestamptz)
-          and ${ofOne(query, 'key_id in (select id from api_keys where developer_id = :developerId)')}
-        group by key_id)
-     select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName", ${KINDS.join(', ')}
-       from used
-       join api_keys k on k.id = key_id
-       join developers d on d.id = k.developer_id
-      order by ${KINDS.join(' + ')} desc, k.id
-      limit :limit offset :offset`,
-    query,
-  );
+/** Reads the totals of developers. @see usageByDeveloper */
+export async function readUsageByDeveloper(db: Knex, query: DeveloperTotalsQuery): Promise<readonly DeveloperTotal[]> {
+  const { sql, bindings } = usageByDeveloper(query);
+  return (await db.raw<{ rows: DeveloperTotal[] }>(sql, bindings)).rows;
 }
 
 /**
- * Limits a query to its developer. There is a condition only where a developer is given: an alternative to it would keep
- * PostgreSQL from reading only the rows of that developer.
+ * Makes the query for the totals of developers, which the roll-up keeps, and adds the log's last minutes. Totals of 30
+ * days are as of their last sum: see `totalDays()`.
  */
-function ofOne({ developerId }: TotalsQuery, condition: string): string {
-  return developerId === undefined ? 'true' : condition;
+export function usageByDeveloper({ span, sort, developerId, search, after, limit }: DeveloperTotalsQuery): RowQuery {
+  const areKept = 'days' in span && span.days === TOTAL_DAYS && developerId === undefined;
+  const unit = 'hours' in span ? 'hour' : 'day';
+  const isInSpan = areKept ? `period = '${TOTAL_DAYS} days'` : `period = '${unit}' and start >= ${since(span)}`;
+  const isChosen = [
+    developerId === undefined ? 'developer_id > 0' : 'developer_id = :developerId',
+    ...(search === undefined ? [] : [`developer_id in (select id from developers where ${MATCHES})`]),
+  ].join(' and ');
+  // Sums of float8 are exact for counts, and take a third of the time of those of bigint, which are numeric.
+  const sum = (of: string): string => `sum((${of})::float8)`;
+  const rank = sum(SORTS[sort ?? 'requests']);
+  const ranked =
+    sort === undefined
+      ? `select developer_id, developer_id as rank from (select id as developer_id from developers) as d
+          where ${isChosen} and (cast(:rank as bigint) is null or developer_id < :rank)
+          order by 1 desc limit :limit`
+      : `select developer_id, ${rank}::bigint as rank
+           from (select developer_id, ${KINDS.join(', ')} from developer_usage where ${isInSpan}
+                 union all select * from logged) as counted
+          where ${isChosen} and ${SORTS[sort]} > 0
+          group by developer_id
+         having cast(:rank as bigint) is null or ${rank} < :rank or (${rank} = :rank and developer_id > :id)
+          order by 2 desc, 1 limit :limit`;
+  const sql = `
+    with logged as materialized (
+      select developer_id, ${sumByKind('requests')}
+        from (select * from (select * from usage_log
+                              where ${developerId === undefined ? 'true' : OF_DEVELOPER} limit ${LOGGED.rows}) as latest
+               where ${unit === 'hour' ? `hour >= ${since(span)}` : 'false'}
+                 and ${sort === undefined || sort === 'requests' ? 'true' : IS_OF_KIND[SORTS[sort]]}
+               order by requests desc limit ${LOGGED.largest}) as largest
+        join api_keys on id = key_id
+       group by developer_id),
+    ranked as materialized (${ranked})
+    select developer_id as "developerId", coalesce(project_name, 'deleted') as "projectName",
+           suspended_at as "suspendedAt", rank,
+           ${KINDS.map((kind) => `coalesce(used.${kind}, 0) + coalesce(logged.${kind}, 0) as ${kind}`).join(', ')}
+      from ranked
+      left join logged using (developer_id)
+      left join developers on id = developer_id
+      left join lateral (
+        select ${KINDS.map((kind) => `${sum(kind)}::bigint as ${kind}`).join(', ')}
+          from developer_usage u where u.developer_id = ranked.developer_id and ${isInSpan}) as used on true
+     order by rank desc, developer_id`;
+  const place = { rank: after?.rank ?? null, id: after?.developerId ?? null };
+  return { sql, bindings: { ...boundOf({ span, developerId, limit }), ...place, search: search ?? null } };
 }
 
-async function read<Row>(
-  db: Knex,
-  sql: string,
-  { days, developerId, search, limit, offset = 0 }: TotalsQuery,
-): Promise<readonly Row[]> {
-  // First, and not in the query: PostgreSQL then compares with a constant, and can tell how many hours match.
-  const { rows: starts } = await db.raw<{ rows: { since: string }[] }>(
-    `select date_trunc('day', now(), 'UTC') - make_interval(days => ?) as since`,
-    [days - 1],
-  );
-  const since = starts[0]?.since;
-  const bindings = {
-    since,
-    developerId: developerId ?? null,
-    search: search ?? null,
-    limit: limit ?? null,
-    offset,
-  };
-  const { rows } = await db.raw<{ rows: Row[] }>(sql, bindings);
-  return rows;
+/** Makes the query for the totals of the keys of all developers that have requests. It adds up the hours of each. */
+export function usageByKey({ span, sort = 'requests', developerId, limit }: TotalsQuery): RowQuery {
+  const sql = `
+    with used as (
+      select key_id, ${sumByKind('requests')} from key_usage
+       where hour >= ${since(span)} and ${developerId === undefined ? 'true' : OF_DEVELOPER}
+       group by key_id)
+    select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName", ${KINDS.join(', ')}
+      from used
+      join api_keys k on k.id = key_id
+      join developers d on d.id = k.developer_id
+     where ${SORTS[sort]} > 0
+     order by ${SORTS[sort]} desc, k.id
+     limit :limit`;
+  return { sql, bindings: boundOf({ span, developerId, limit }) };
 }
+
+const MATCHES = `(id::text = :search or strpos(lower(project_name), lower(:search)) > 0
+                  or id = (select developer_id from api_keys where prefix = :search))`;
+
+/** There is a condition only where a developer is given: an alternative to it would keep PostgreSQL from an index. */
+const OF_DEVELOPER = 'key_id in (select id from api_keys where developer_id = :developerId)';
+
+function since(span: UsageSpan): string {
+  return 'hours' in span
+    ? `date_trunc('hour', now() - make_interval(hours => :hours), 'UTC')`
+    : `date_trunc('day', now(), 'UTC') - make_interval(days => :days - 1)`;
+}
+
+function boundOf({ span, developerId, limit }: TotalsQuery): Readonly<Record<string, number | null>> {
+  return { ...span, developerId: developerId ?? null, limit: limit ?? null };
+}
+
+/**
+ * Makes a function that adds up the last days of a part of the developers, in order. It goes through all of them in a
+ * round, since a total also changes with the date.
+ *
+ * @returns whether there are more
+ */
+export function totalDays(): (db: Knex, most: number) => Promise<boolean> {
+  let after = 0;
+  return async (db, most) => {
+    const isInPart = 'developer_id > :after and developer_id <= (select last from part)';
+    const { rows } = await db.raw<{ rows: [{ last: number }] }>(
+      `with part as (
+         select coalesce((select id from developers where id > :after order by id offset :most limit 1), ${LAST}) as last),
+       summed as (
+         select developer_id, ${KINDS.map((kind) => `sum(${kind})::bigint as ${kind}`).join(', ')} from developer_usage
+          where ${isInPart} and period = 'day' and start >= ${since({ days: TOTAL_DAYS })}
+          group by developer_id),
+       ended as (
+         delete from developer_usage
+          where ${isInPart} and period = '${TOTAL_DAYS} days' and developer_id not in (select developer_id from summed)),
+       kept as (
+         insert into developer_usage as u (developer_id, period, start, ${KINDS.join(', ')})
+         select developer_id, '${TOTAL_DAYS} days', 'epoch', ${KINDS.join(', ')} from summed
+         on conflict (developer_id, period, start) do update
+           set ${KINDS.map((kind) => `${kind} = excluded.${kind}`).join(', ')}
+         where ${KINDS.map((kind) => `u.${kind} <> excluded.${kind}`).join(' or ')})
+       select last from part`,
+      { after, most: most - 1, days: TOTAL_DAYS },
+    );
+    const [{ last }] = rows;
+    const isMore = last < LAST;
+    after = isMore ? last : 0;
+    return isMore;
+  };
+}
+
+/** The highest id of a developer. */
+const LAST = 2_147_483_647;

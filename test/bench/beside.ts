@@ -261,14 +261,14 @@ async function outage(db: Knex, measure: Measure, ids: readonly number[]): Promi
 
 /** The usage of a developer who has every pair in each hour. */
 async function pages(db: Knex, measure: Measure, developerId: number): Promise<Result[]> {
-  const slice = { limit: 51, offset: 0 };
+  const part = { limit: 51 };
   const choices = [{}, { operation: 'getTitle' }, { outcome: 'success' }] as const;
   const results: Result[] = [];
   for (const range of Object.keys(USAGE_RANGES) as UsageRange[]) {
     const costs: Cost[] = [];
     for (const choice of choices) {
-      await readUsage(db, { developerId, ...choice }, range, slice);
-      costs.push(await measure(() => readUsage(db, { developerId, ...choice }, range, slice)));
+      await readUsage(db, { developerId, ...choice }, range, part);
+      costs.push(await measure(() => readUsage(db, { developerId, ...choice }, range, part)));
     }
     const ms = Math.max(...costs.map((cost) => cost.ms));
     results.push({

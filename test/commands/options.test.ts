@@ -170,7 +170,9 @@ const USAGES: Readonly<Record<string, Usage>> = {
     effects: ({ developer }) => ({
       '--by-key': ['--by-key', /^0\nprefix/],
       '--developer': [`--developer ${developer}`, ONE_ROW],
+      '--hours': ['--hours 1 --json', /"hours": 1/],
       '--days': ['--days 3 --json', /"days": 3/],
+      '--sort': ['--sort server-errors --json', /"sort": "server-errors"/],
       '--limit': ['--limit 1', ONE_ROW],
     }),
   },

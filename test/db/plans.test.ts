@@ -262,7 +262,7 @@ describe('the queries of a request to a large catalogue', () => {
     const [newest = assert.fail()] = await listEvents(service.db, { limit: 1 });
     const after = { ...newest, at: new Date(Date.parse(newest.at) - 86_400_000).toISOString() };
     for (const query of [{}, { developerId: 1 }, { developerId: 77 }, { developerId: 1, keyPrefix: 'svc_00000001' }]) {
-      for (const part of [{}, { after }, { offset: 50 }]) {
+      for (const part of [{}, { after }]) {
         const [list = assert.fail()] = await sentBy((db) => listEvents(db, { ...query, ...part, limit: 51 }));
         const scans = nodesOf(await planOf(list, 'auto')).filter((node) => node['Relation Name'] !== undefined);
         const read = scans.map((node) => [

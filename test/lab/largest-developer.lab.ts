@@ -51,7 +51,7 @@ describe('the settings of a developer with thousands of past keys', () => {
       );
     });
     const [first, last] = ['svc_00040001', `svc_000${40_000 + MANY}`];
-    for (const path of ['', '?page=2', `/${first}/revoke`, `/${last}/revoke`, `/${last}/roll`]) {
+    for (const path of ['', `?after=${last}`, `/${first}/revoke`, `/${last}/revoke`, `/${last}/roll`]) {
       await get(`/settings/keys${path}`, by);
     }
     assert.equal((await listKeys(world.db, owner)).length, MANY);

@@ -19,6 +19,11 @@ function tagsOf(html: string): Tag[] {
   }));
 }
 
+/** @returns the address of the page of a list that follows a page; undefined on the last one */
+export function nextPageOf({ text }: { readonly text: string }): string | undefined {
+  return /<a href="([^"]+)" rel="next">/.exec(text)?.[1]?.replaceAll('&amp;', '&');
+}
+
 /**
  * @returns the kinds of a page's elements: their names, classes, types and what the script uses. Elements of one kind
  *   look and act alike, since all pages have one stylesheet and one script

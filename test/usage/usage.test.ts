@@ -17,14 +17,18 @@ import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
-const ALL = { limit: 100, offset: 0 };
+const ALL = { limit: 100 };
 const NONE = { served: 0, rejected: 0, refused: 0, failed: 0 };
 
 describe('the usage of the keys of a service', () => {
   const world = testWorld();
 
-  function read(owner: UsageOwner, range: UsageRange = '30d', slice = ALL): Promise<Usage> {
-    return readUsage(world.db, owner, range, slice);
+  function read(
+    owner: UsageOwner,
+    range: UsageRange = '30d',
+    part: Parameters<typeof readUsage>[3] = ALL,
+  ): Promise<Usage> {
+    return readUsage(world.db, owner, range, part);
   }
 
   async function idOf(prefix: string): Promise<number> {
@@ -287,7 +291,7 @@ describe('the usage of the keys of a service', () => {
     assert.equal((await read(none, '7d')).buckets.length, 7);
   });
 
-  it('the keys of a range are read in slices, the most used first, by what is chosen', async () => {
+  it('the keys of a range are read in parts, the most used first, by what is chosen', async () => {
     const developerId = await world.newDeveloper();
     const prefixes: string[] = [];
     for (const requests of [10, 9, 100]) {
@@ -297,8 +301,8 @@ describe('the usage of the keys of a service', () => {
       prefixes.push(prefix);
     }
     const [a = '', b = '', c = ''] = prefixes;
-    const keys = async (choice: Partial<UsageOwner>, slice = ALL): Promise<unknown[]> =>
-      (await read({ developerId, ...choice }, '24h', slice)).keys.map((key) => [
+    const keys = async (choice: Partial<UsageOwner>, part: Parameters<typeof readUsage>[3] = ALL): Promise<unknown[]> =>
+      (await read({ developerId, ...choice }, '24h', part)).keys.map((key) => [
         key.keyPrefix,
         key.served,
         key.rejected,
@@ -314,7 +318,11 @@ describe('the usage of the keys of a service', () => {
       [a, 11, 0],
       [b, 10, 0],
     ]);
-    assert.deepEqual(await keys({ outcome: 'success' }, { limit: 1, offset: 1 }), [[a, 11, 0]]);
+    assert.deepEqual(await keys({ outcome: 'success' }, { limit: 1, after: { keyPrefix: c } }), [[a, 11, 0]]);
+    assert.deepEqual(await keys({}, { limit: 9, after: { keyPrefix: a } }), [
+      [b, 10, 92],
+      [c, 101, 1],
+    ]);
     assert.deepEqual(await keys({ operation: 'getTitle', keyPrefix: b }), [[b, 1, 0]]);
     assert.deepEqual(await keys({ operation: 'getTitle', outcome: 'not_found' }), []);
     const { ways } = await read({ developerId, keyPrefix: a, operation: 'getTitle' }, '24h');

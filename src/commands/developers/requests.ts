@@ -34,8 +34,9 @@ export const registerRequests: RegisterCommand = (program, context) => {
     .action(({ developer, requestId, limit, json }: RequestsOptions) => {
       const read = async function* (db: Knex) {
         await findDeveloper(db, developer);
-        yield listFailures(db, { developerId: developer, requestId, limit, offset: 0 });
+        yield listFailures(db, { developerId: developer, requestId, limit });
       };
-      return reportRows(context, json, read, { name: 'requests', columns: COLUMNS });
+      const toDocument = ({ id: _place, ...request }: FailedRequest) => request;
+      return reportRows(context, json, read, { name: 'requests', columns: COLUMNS, toDocument });
     });
 };

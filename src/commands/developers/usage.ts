@@ -1,43 +1,52 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
-import {
-  readUsageByDeveloper,
-  readUsageByOwnedKey,
-  type DeveloperTotal,
-  type OwnedKeyTotal,
-} from '../../usage/usage-totals.js';
+import { readInParts } from '../../platform/postgres/rows.js';
 import type { UsageCounts } from '../../usage/outcome.js';
 import { KEPT_DAYS } from '../../usage/usage-log.js';
+import {
+  MOST_HOURS,
+  TOTAL_DAYS,
+  USAGE_SORTS,
+  usageByDeveloper,
+  usageByKey,
+  type DeveloperTotal,
+  type OwnedKeyTotal,
+  type TotalsQuery,
+  type UsageSort,
+} from '../../usage/usage-totals.js';
 import { positiveInteger } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import type { Columns } from '../output/table.js';
 
-/** The default of `--days`, as on the pages of developers. */
-const DEFAULT_DAYS = 30;
-
 interface UsageOptions extends JsonFlag {
   readonly developer?: number;
   readonly byKey?: boolean;
+  readonly hours?: number;
   readonly days: number;
+  readonly sort: UsageSort;
   readonly limit?: number;
 }
 
-const NOTES = `Rejected requests are errors of the client (4xx), refused ones exceeded a limit of their plan (429), and failed
-ones are errors of the service (5xx). Counts are up to about two minutes old.`;
+const NOTES = `Client errors are 4xx answers and requests that the client cancelled, rate limited ones exceeded a limit of their
+plan (429), and server errors are 5xx answers. Counts are up to about two minutes old; those of all developers in
+${TOTAL_DAYS} days up to fifteen. Hours are those of the clock: --hours 1 counts from the start of the last full hour.`;
 
-const EXAMPLES = ['catalog usage', 'catalog usage --by-key --developer 1 --days 7 --json'];
+const EXAMPLES = [
+  'catalog usage --hours 1 --sort rate-limited --limit 10',
+  'catalog usage --by-key --developer 1 --days 7 --json',
+];
 
 const COUNT_COLUMNS: Columns<UsageCounts> = {
   requests: requestsOf,
-  served: ({ served }) => served,
-  rejected: ({ rejected }) => rejected,
-  refused: ({ refused }) => refused,
-  failed: ({ failed }) => failed,
+  successful: ({ served }) => served,
+  'client errors': ({ rejected }) => rejected,
+  'rate limited': ({ refused }) => refused,
+  'server errors': ({ failed }) => failed,
 };
 
-const DEVELOPER_COLUMNS: Columns<DeveloperTotal> = {
+const DEVELOPER_COLUMNS: Columns<Omit<DeveloperTotal, 'rank'>> = {
   developer: ({ developerId }) => developerId,
   'project name': ({ projectName }) => projectName,
   ...COUNT_COLUMNS,
@@ -46,37 +55,57 @@ const DEVELOPER_COLUMNS: Columns<DeveloperTotal> = {
 const KEY_COLUMNS: Columns<OwnedKeyTotal> = {
   prefix: ({ keyPrefix }) => keyPrefix,
   label: ({ label }) => label,
-  ...DEVELOPER_COLUMNS,
+  developer: ({ developerId }) => developerId,
+  'project name': ({ projectName }) => projectName,
+  ...COUNT_COLUMNS,
 };
 
 export const registerUsage: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'usage', EXAMPLES, NOTES)
-    .description('Show the requests of all developers, the most active first.')
+    .description('Show developers with requests, the most active first.')
     .option('--by-key', 'show each key with requests instead of each developer')
     .option('--developer <id>', 'requests of one developer only', positiveInteger)
+    .addOption(
+      new Option('--hours <number>', `hours to add up, with the current one, 1 to ${MOST_HOURS}`)
+        .argParser(upTo(MOST_HOURS, 'hours'))
+        .conflicts('days'),
+    )
     .option(
       '--days <number>',
       `days to add up, in UTC and with the current one, 1 to ${KEPT_DAYS}`,
-      keptDays,
-      DEFAULT_DAYS,
+      upTo(KEPT_DAYS, 'days'),
+      TOTAL_DAYS,
     )
+    .addOption(new Option('--sort <kind>', 'the kind of requests to sort by').choices(USAGE_SORTS).default('requests'))
     .option('--limit <number>', 'maximum number of developers or keys; all without it', positiveInteger)
-    .action(({ developer, byKey, days, limit, json }: UsageOptions) => {
-      const print = <Total extends UsageCounts>(
-        name: string,
-        readTotals: (...args: Parameters<typeof readUsageByDeveloper>) => Promise<readonly Total[]>,
-        columns: Columns<Total>,
-      ): Promise<void> => {
-        const read = async function* (db: Knex) {
-          if (developer !== undefined) await findDeveloper(db, developer);
-          yield readTotals(db, { days, developerId: developer, ...(limit !== undefined && { limit }) });
-        };
-        const toDocument = (counts: Total) => ({ ...counts, requests: requestsOf(counts) });
-        return reportRows(context, json, read, { name, columns, toDocument, members: { days }, mayBeReadOnly: true });
+    .action(({ developer, byKey, hours, days, sort, limit, json }: UsageOptions) => {
+      const span = hours === undefined ? { days } : { hours };
+      const query: TotalsQuery = { span, sort, developerId: developer, limit };
+      const read = async function* <Row>(db: Knex): AsyncGenerator<readonly Row[]> {
+        if (developer !== undefined) await findDeveloper(db, developer);
+        // A developer who is named has a row also without requests.
+        yield* readInParts<Row>(
+          db,
+          byKey ? usageByKey(query) : usageByDeveloper(developer === undefined ? query : { ...query, sort: undefined }),
+        );
       };
+      const toDocument = ({ served, rejected, refused, failed, ...counted }: UsageCounts) => ({
+        ...counted,
+        requests: served + rejected + refused + failed,
+        successful: served,
+        clientErrors: rejected,
+        rateLimited: refused,
+        serverErrors: failed,
+      });
+      const format = { members: { ...span, sort }, mayBeReadOnly: true } as const;
       return byKey
-        ? print('keys', readUsageByOwnedKey, KEY_COLUMNS)
-        : print('developers', readUsageByDeveloper, DEVELOPER_COLUMNS);
+        ? reportRows<OwnedKeyTotal>(context, json, read, { ...format, name: 'keys', columns: KEY_COLUMNS, toDocument })
+        : reportRows<DeveloperTotal>(context, json, read, {
+            ...format,
+            name: 'developers',
+            columns: DEVELOPER_COLUMNS,
+            toDocument: ({ rank: _rank, ...total }) => toDocument(total),
+          });
     });
 };
 
@@ -84,9 +113,11 @@ function requestsOf({ served, rejected, refused, failed }: UsageCounts): number 
   return served + rejected + refused + failed;
 }
 
-/** @throws InvalidArgumentError for more days than usage is kept */
-function keptDays(text: string): number {
-  const days = positiveInteger(text);
-  if (days <= KEPT_DAYS) return days;
-  throw new InvalidArgumentError(`Usage is kept for ${KEPT_DAYS} days.`);
+/** @returns a parser of a number up to the most for which there is usage */
+function upTo(most: number, unit: string): (text: string) => number {
+  return (text) => {
+    const number = positiveInteger(text);
+    if (number <= most) return number;
+    throw new InvalidArgumentError(`At most ${most} ${unit} can be shown.`);
+  };
 }

@@ -1,7 +1,7 @@
 import { listEvents } from '../../events/events.js';
 import type { SiteParts } from '../parts/context.js';
 import { EventTable } from '../parts/events.js';
-import { Pager, readListPage } from '../parts/forms/list-page.js';
+import { BY_TIME, Pager, readListPage } from '../parts/forms/list-page.js';
 import { type Guards, type SettingsRouter, settingsPage } from './settings-page.js';
 import { KeyFilter, readKeyChoice } from './key-filter.js';
 
@@ -13,7 +13,7 @@ export function addEvents(router: SettingsRouter, { db }: SiteParts, { requireSe
     const { developerId } = ctx.state.session;
     const keys = await readKeyChoice(ctx, db);
     const keyPrefix = keys.chosen?.prefix;
-    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix, ...slice }));
+    const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId, keyPrefix, ...part }));
     settingsPage(
       ctx,
       { title: 'Events', tab: 'events' },
@@ -23,13 +23,8 @@ export function addEvents(router: SettingsRouter, { db }: SiteParts, { requireSe
           <KeyFilter path={PATH} keys={keys} />
         </div>
         <EventTable events={events.rows} />
-        <Pager path={addressOf(keyPrefix)} page={events} />
+        <Pager page={events} />
       </>,
     );
   });
-}
-
-/** @returns the address of the events of a key, or of all for undefined */
-function addressOf(prefix: string | undefined): string {
-  return prefix === undefined ? PATH : `${PATH}?key=${prefix}`;
 }

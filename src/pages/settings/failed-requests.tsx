@@ -2,7 +2,7 @@ import { printable } from '../../platform/text/plain-text.js';
 import { listFailures } from '../../usage/failed-requests.js';
 import type { SiteParts } from '../parts/context.js';
 import { FailureTable, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
-import { Pager, readListPage } from '../parts/forms/list-page.js';
+import { BY_TIME, Pager, readListPage } from '../parts/forms/list-page.js';
 import { pageAddress, queryOf } from '../parts/web/addresses.js';
 import { KeyFilter, readKeyChoice } from './key-filter.js';
 import { settingsPage, type Guards, type SettingsRouter } from './settings-page.js';
@@ -17,7 +17,7 @@ export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { r
     const keyPrefix = keys.chosen?.prefix;
     const requestId = printable((queryOf(ctx).get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
     const query = { developerId: session.developerId, keyPrefix, requestId };
-    const failures = await readListPage(ctx, (slice) => listFailures(db, { ...query, ...slice }));
+    const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
     settingsPage(
       ctx,
       { title: 'Failed requests', tab: 'usage', trail: { path: '/settings/usage', label: 'Usage' } },
@@ -33,7 +33,7 @@ export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { r
           {(keyPrefix ?? requestId) !== undefined && <a href={FAILED_REQUESTS}>Show all</a>}
         </div>
         <FailureTable failures={failures.rows} addressOf={failuresOf} />
-        <Pager path={addressOf(keyPrefix, requestId)} page={failures} />
+        <Pager page={failures} />
         <p class="muted small">
           A request that failed shows here about ten seconds later. A server that crashes loses those it has not saved.
           Requests without a valid key belong to nobody and are not kept.
@@ -45,12 +45,5 @@ export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { r
 
 /** @returns the address of the failed requests of a key */
 export function failuresOf(prefix: string): string {
-  return addressOf(prefix, undefined);
-}
-
-function addressOf(key: string | undefined, request: string | undefined): string {
-  return pageAddress(
-    FAILED_REQUESTS,
-    Object.entries({ key, request }).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
+  return pageAddress(FAILED_REQUESTS, [['key', prefix]]);
 }

@@ -26,7 +26,7 @@ export async function readKeyChoice({ state }: SettingsContext, db: Knex): Promi
   const { developerId } = state.session;
   const prefix = state.target.search.get('key') ?? '';
   const chosen = isKeyPrefix(prefix) ? await findKeyOf(db, developerId, prefix) : undefined;
-  const listed = await listKeysOf(db, developerId, { limit: MOST_LISTED, offset: 0 });
+  const listed = await listKeysOf(db, developerId, { limit: MOST_LISTED });
   const isListed = chosen === undefined || listed.some((key) => key.prefix === chosen.prefix);
   return { chosen, listed: isListed ? listed : [chosen, ...listed] };
 }

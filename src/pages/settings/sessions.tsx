@@ -21,7 +21,7 @@ const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } }
 export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(PATH, requireSession, async (ctx) => {
     const { id, developerId } = ctx.state.session;
-    const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
+    const sessions = await readListPage(ctx, { id: 'number' }, (part) => listSessions(db, developerId, part));
     settingsPage(
       ctx,
       { title: 'Sessions', tab: 'sessions' },
@@ -31,7 +31,7 @@ export function addSessions(router: SettingsRouter, { db }: SiteParts, { require
           <Operator />.
         </p>
         <SessionTable sessions={sessions.rows} own={{ id, endPath: `${PATH}/end` }} />
-        <Pager path={PATH} page={sessions} />
+        <Pager page={sessions} />
         <div class="cluster">
           {sessions.rows.some((each) => each.id !== id) && (
             <form method="post" action={`${PATH}/end-others`}>

@@ -45,7 +45,8 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
     let reading: Promise<Usage> | undefined;
     const totals = await readListPage(
       ctx,
-      async (slice) => (await (reading = readUsage(db, choice, range, slice))).keys,
+      { keyPrefix: 'prefix' },
+      async (part) => (await (reading = readUsage(db, choice, range, part))).keys,
     );
     const { buckets = [], ways = [] } = (await reading) ?? {};
     const counts = sumOf(buckets);
@@ -136,7 +137,7 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
                 ])}
                 totals={['Total', ...countCells(counts)]}
               />
-              <Pager path={address({})} page={totals} />
+              <Pager page={totals} />
             </>
           )}
           <p>

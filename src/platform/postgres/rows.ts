@@ -1,11 +1,45 @@
 import type { Knex } from 'knex';
+import { CHUNK } from '../async/chunks.js';
 
-/** A part of a list. */
-export interface Slice {
+/**
+ * A part of a list. It follows a row, wherever that stands by now, so that any part costs as much as the first.
+ *
+ * @typeParam Place - the fields of a row by which the list is in order
+ */
+export interface Part<Place> {
   /** The most rows that are read. */
   readonly limit: number;
-  /** How many rows before them are left out. */
-  readonly offset: number;
+  /** The last row of the part before; undefined for the first part. */
+  readonly after?: Place | undefined;
+}
+
+/** A query with named bindings. */
+export interface RowQuery {
+  readonly sql: string;
+  readonly bindings: Readonly<Record<string, string | number | null>>;
+}
+
+/**
+ * Reads the rows of a query in parts, so that memory stays bounded. PostgreSQL computes them once, and no transaction
+ * stays open while they are written.
+ *
+ * @throws the database's error
+ */
+export async function* readInParts<Row>(db: Knex, { sql, bindings }: RowQuery): AsyncGenerator<readonly Row[]> {
+  const connection = (await (db.client as Knex.Client).acquireConnection()) as object;
+  const run = (text: string): Knex.Raw<{ rows: Row[] }> =>
+    db.raw<{ rows: Row[] }>(text, bindings).connection(connection);
+  try {
+    await run(`declare read_in_parts no scroll cursor with hold for ${sql}`);
+    let rows: readonly Row[];
+    do {
+      ({ rows } = await run(`fetch ${CHUNK} from read_in_parts`));
+      yield rows;
+    } while (rows.length === CHUNK);
+    await run('close read_in_parts');
+  } finally {
+    await (db.client as Knex.Client).releaseConnection(connection);
+  }
 }
 
 /**

@@ -10,12 +10,14 @@ import { removeOldFailures } from '../../usage/failed-requests.js';
 import { FailureLog } from '../../usage/failure-log.js';
 import { UsageCounter } from '../../usage/usage-counter.js';
 import { logRollUp, mergeOldHours, removeOldUsage } from '../../usage/usage-log.js';
+import { totalDays } from '../../usage/usage-totals.js';
 import type { ServiceOptions } from '../options.js';
 import { timeBounds, type Databases } from './databases.js';
 
 /** The intervals of jobs, in milliseconds. A crash loses what was not saved yet. */
 const SAVE_MS = 10_000;
 const ROLL_UP_MS = 60_000;
+const TOTAL_MS = 600_000;
 const REMOVE_MS = 300_000;
 
 /** What is removed, as part of the name of its job. Reads already ignore it. */
@@ -73,6 +75,7 @@ export function startJobs(
     step: (it, rows) => failures.save(it, rows),
   });
   jobs.start({ name: 'roll up usage', intervalMs: ROLL_UP_MS, isShared: true, step: logRollUp() });
+  jobs.start({ name: 'total usage', intervalMs: TOTAL_MS, isShared: true, step: totalDays() });
   jobs.start({ name: 'merge old usage', intervalMs: REMOVE_MS, isShared: true, step: mergeOldHours });
   for (const [what, step] of Object.entries(REMOVALS)) {
     jobs.start({ name: `remove ${what}`, intervalMs: REMOVE_MS, isShared: true, step });

@@ -90,7 +90,7 @@ describe('sign-in to the operator pages', () => {
       return reply.headers.location;
     };
     for (const [path, leadsTo = path] of [
-      [`/developers/${id}/events?page=1`],
+      [`/developers/${id}/events?after=1`],
       ['/developers?q=film%20club'],
       [`/keys/${prefix}/revoke`],
       ['/developers/%0d%0aX', '/'],

@@ -3,6 +3,7 @@ import { TABS } from '../../../src/pages/settings/settings-page.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
 import { addHistory, addKeys } from '../../support/keys/many-keys.js';
 import type { Reply } from '../../support/request.js';
+import { nextPageOf } from '../page-html.js';
 import { testWorld } from '../../support/world.js';
 
 /** Past keys and sessions: several pages. */
@@ -25,6 +26,12 @@ describe('the settings of a developer with many past keys', () => {
     return reply;
   }
 
+  /** The rows of the last table of a page. */
+  function rowTextsOf({ text }: Reply): string[] {
+    const [table = ''] = text.slice(text.lastIndexOf('<table')).split('<tfoot');
+    return Array.from(table.matchAll(/<tr><th scope="row">.*?<\/tr>/gs), ([row]) => row);
+  }
+
   /** The numbers of rows of the tables of a page. */
   function rowsOf({ text }: Reply): number[] {
     return Array.from(text.matchAll(/<tbody>(.*?)<\/tbody>/gs), ([, body = '']) => body.split('<tr>').length - 1);
@@ -44,30 +51,46 @@ describe('the settings of a developer with many past keys', () => {
     }
   });
 
-  it('each list has links from its first page to its last and back', async () => {
-    for (const path of ['keys', 'usage', 'events', 'sessions'].map((tab) => `/settings/${tab}`)) {
-      const first = await get(path);
-      assert.equal(Math.max(...rowsOf(first)), 50, path);
-      assert.ok(
-        first.text.includes(`<a href="${path}?page=2" rel="next">`) && !first.text.includes('rel="prev"'),
-        path,
-      );
-      const second = await get(`${path}?page=2`);
-      assert.equal(Math.max(...rowsOf(second)), 50, path);
-      assert.ok(second.text.includes(`<a href="${path}" rel="prev">`), path);
-      assert.ok(second.text.includes(`<a href="${path}?page=3" rel="next">`), path);
-      let [last, number] = [second, 2];
-      while (last.text.includes('rel="next"')) last = await get(`${path}?page=${(number += 1)}`);
-      assert.ok(number >= MANY / 50 && last.text.includes(`<a href="${path}?page=${number - 1}" rel="prev">`), path);
-      const after = await visitor.get(`${path}?page=${MANY}`);
-      assert.equal(after.status, 404, path);
-      assert.ok(after.text.includes(`<a href="${path}">Go to its first page</a>`), after.text);
+  it('each list has links from its first page to its last and back, whatever else the address says', async () => {
+    for (const path of ['keys?q=KEY', 'usage?range=30d', 'events?key=', 'sessions'].map((tab) => `/settings/${tab}`)) {
+      let page = await get(path);
+      const seen = rowTextsOf(page);
+      assert.ok(!page.text.includes('First page'), path);
+      for (let next = nextPageOf(page); next !== undefined; next = nextPageOf(page)) {
+        assert.ok(next.startsWith(`${path}${path.includes('?') ? '&' : '?'}after=`), next);
+        page = await get(next);
+        assert.ok(page.text.includes(`<a href="${path.replaceAll('&', '&amp;')}">First page</a>`), page.text);
+        seen.push(...rowTextsOf(page));
+      }
+      assert.ok(seen.length >= MANY && new Set(seen).size === seen.length, `${path} ${seen.length}`);
     }
-    // All lists read the number of the page alike.
-    for (const page of ['-1', '0', '1.5', '9999999', 'x', '1 or 1=1']) {
-      const { text } = await get(`/settings/keys?page=${encodeURIComponent(page)}`);
-      assert.ok(text.includes('<a href="/settings/keys?page=2" rel="next">'), page);
+    for (const [path, last] of [
+      ['keys', 'svc_ZZZZZZZZ'],
+      ['events', '1999-12-31T23:59:59.000000Z,1'],
+      ['sessions', '0'],
+    ] as const) {
+      const { status, text } = await visitor.get(`/settings/${path}?after=${last}`);
+      assert.equal(status, 404, path);
+      assert.ok(text.includes(`<a href="/settings/${path}">Go to its first page</a>`), text);
     }
+    // Anything but a place in the list means the first page.
+    for (const [path, places] of Object.entries({
+      keys: ['x', '2', '-1', "svc_00000001'"],
+      sessions: ['-1', '1.5', '99999999999999999', '1 or 1=1'],
+      events: [
+        '1',
+        '2026-02-30T00:00:00Z,1',
+        '0000-01-01T00:00:00Z,1',
+        '2026-01-01T25:00:00Z,1',
+        '2026-01-01T00:00:00Z',
+      ],
+    })) {
+      for (const place of places) {
+        const { text } = await get(`/settings/${path}?after=${encodeURIComponent(place)}`);
+        assert.ok(!text.includes('First page') && text.includes('rel="next"'), place);
+      }
+    }
+    assert.equal((await visitor.get('/settings/sessions?after=9007199254740991')).status, 200);
   });
 
   it('inactive keys are listed once each, after the active ones', async () => {
@@ -75,15 +98,18 @@ describe('the settings of a developer with many past keys', () => {
     const by = await signIn(world.service, owner);
     await addKeys(world.db, owner, 30_000, 30_009, 'null');
     await addKeys(world.db, owner, 30_010, 30_109, 'now()');
-    const listed = async (page: number): Promise<string[]> => {
-      const { text } = await get(`/settings/keys?page=${page}`, by);
-      return Array.from(text.matchAll(/<th scope="row">.*?<code>svc_000(\d+)/g), ([, number = '']) => number);
+    let next: string | undefined = '/settings/keys';
+    const listed = async (): Promise<string[]> => {
+      const page = await get(next ?? '', by);
+      assert.ok(!page.text.includes('You have no active keys'));
+      next = nextPageOf(page);
+      return Array.from(page.text.matchAll(/<th scope="row">.*?<code>svc_000(\d+)/g), ([, number = '']) => number);
     };
     const numbers = (from: number, to: number): string[] =>
       Array.from({ length: from - to + 1 }, (_, i) => String(from - i));
-    assert.deepEqual(await listed(1), [...numbers(30_009, 30_000), ...numbers(30_109, 30_070)]);
-    assert.deepEqual(await listed(2), numbers(30_069, 30_020));
-    assert.deepEqual(await listed(3), numbers(30_019, 30_010));
-    assert.ok(!(await get('/settings/keys?page=3', by)).text.includes('You have no active keys'));
+    assert.deepEqual(await listed(), [...numbers(30_009, 30_000), ...numbers(30_109, 30_070)]);
+    assert.deepEqual(await listed(), numbers(30_069, 30_020));
+    assert.deepEqual(await listed(), numbers(30_019, 30_010));
+    assert.equal(next, undefined);
   });
 });

@@ -168,7 +168,7 @@ describe('sign-in links and sessions', () => {
       [`/settings/keys/new?label=${'x'.repeat(401)}&lifetime=30`, '/settings/keys/new?lifetime=30'],
       [`/settings/keys?${'a=b&'.repeat(1_000)}`, '/settings/keys'],
       ...[`q=${service.key}`, `q=${secret}`, `${secret}=1`, `${service.key}=1`].map(
-        (query) => [`/settings/keys?${query}&page=2`, '/settings/keys?page=2'] as const,
+        (query) => [`/settings/keys?${query}&after=2`, '/settings/keys?after=2'] as const,
       ),
     ] as const) {
       const visitor = visit();
@@ -177,10 +177,10 @@ describe('sign-in links and sessions', () => {
       assert.equal(reply.headers.location, location, target);
     }
     const visitor = visit();
-    await visitor.get(`/settings/keys?q=two+words&page=2&key=${service.key}`);
+    await visitor.get(`/settings/keys?q=two+words&after=2&key=${service.key}`);
     assert.ok(!String(visitor.cookies.get('catalog-return-to')).includes(secret));
     const { headers } = await visitor.post('/sign-in/link', { token: await newLink() });
-    assert.equal(headers.location, '/settings/keys?q=two%20words&page=2');
+    assert.equal(headers.location, '/settings/keys?q=two%20words&after=2');
   });
 
   it('signing out ends the session for every copy of its cookie, and removes every cookie of the site', async () => {

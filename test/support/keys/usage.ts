@@ -3,6 +3,7 @@ import { ERROR_CODES, type ErrorCode } from '../../../src/errors.js';
 import { OUTCOMES, outcomeOf, sumByKind, type Outcome, type UsageCounts } from '../../../src/usage/outcome.js';
 import type { UsageCounter } from '../../../src/usage/usage-counter.js';
 import { logRollUp } from '../../../src/usage/usage-log.js';
+import { totalDays } from '../../../src/usage/usage-totals.js';
 
 /** Rows of a step, as a server begins with. */
 export const STEP = 1_000;
@@ -21,6 +22,12 @@ export async function saveAll(db: Knex, usage: UsageCounter): Promise<void> {
 /** Adds the log to the hours, as one server does each minute. */
 export async function rollUp(db: Knex, most = STEP): Promise<void> {
   const step = logRollUp();
+  while (await step(db, most));
+}
+
+/** Adds up the last 30 days of all developers, as one server does now and then. */
+export async function total(db: Knex, most = STEP): Promise<void> {
+  const step = totalDays();
   while (await step(db, most));
 }
 

@@ -1,8 +1,9 @@
+import type { Knex } from 'knex';
 import { LRUCache } from 'lru-cache';
 import type { VNode } from 'preact';
 import { nobody } from '../../../admission/change-callers.js';
 import { createDeveloper, MAX_PROJECT_NAME, type Developer } from '../../../developers/developers.js';
-import { readUsageByDeveloper } from '../../../usage/usage-totals.js';
+import { readUsageByDeveloper, type DeveloperTotal, type UsageSort } from '../../../usage/usage-totals.js';
 import {
   formParser,
   hashOfForm,
@@ -13,22 +14,27 @@ import {
   ErrorSummary,
   Form,
 } from '../../parts/forms/form.js';
-import { queryOf, seeOther } from '../../parts/web/addresses.js';
+import { pageAddress, queryOf, seeOther } from '../../parts/web/addresses.js';
 import { Badge, Button, UserText } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
-import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
+import {
+  ListSearch,
+  optionOf,
+  Pager,
+  readListPage,
+  readListSearch,
+  Switch,
+  type ListPage,
+} from '../../parts/forms/list-page.js';
 import { performAct } from '../acts.js';
-import type { PageRouter } from '../../parts/context.js';
+import type { PageContext, PageRouter } from '../../parts/context.js';
 import { COUNT_COLUMNS, countCells } from '../../parts/usage.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 
 /** Where the developers are listed. */
 export const DEVELOPERS = '/developers';
-
-/** Days whose requests are added up. */
-export const SHOWN_DAYS = 30;
 
 /** The most forms whose outcome is kept. */
 const MAX_FORMS = 100;
@@ -41,51 +47,110 @@ const parseNew = formParser({
 
 type NewDeveloper = Submission<'project_name' | 'attribution'>;
 
+/** The periods whose requests are shown. The last one is the default. */
+const PERIODS = {
+  '1h': { name: 'Last hour', span: { hours: 1 } },
+  today: { name: 'Today', span: { days: 1 } },
+  '30d': { name: '30 days', span: { days: 30 } },
+} as const;
+
+/** What the list is sorted by. The first one is the default. */
+const SORTS: Readonly<Record<UsageSort | 'newest', string>> = {
+  newest: 'Newest',
+  requests: 'Requests',
+  'rate-limited': 'Rate limited',
+  'client-errors': 'Client errors',
+  'server-errors': 'Server errors',
+};
+
+/** A page of developers, and what is shown of them. */
+interface DeveloperList {
+  readonly developers: ListPage<DeveloperTotal>;
+  readonly search: string;
+  readonly period: keyof typeof PERIODS;
+  readonly sort: keyof typeof SORTS;
+}
+
+/** Reads the page of the developers that an address names. @returns undefined once the request is redirected */
+async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList | undefined> {
+  const search = readListSearch(ctx, MAX_PROJECT_NAME);
+  if (search === undefined) return undefined;
+  const period = optionOf(ctx, 'period', PERIODS) ?? '30d';
+  const sort = optionOf(ctx, 'sort', SORTS) ?? 'newest';
+  const query = {
+    span: PERIODS[period].span,
+    ...(sort !== 'newest' && { sort }),
+    ...(search !== '' && { search }),
+  };
+  const developers = await readListPage(ctx, { rank: 'number', developerId: 'number' }, (part) =>
+    readUsageByDeveloper(db, { ...query, ...part }),
+  );
+  return { developers, search, period, sort };
+}
+
+/** The developers and their requests. */
+function DeveloperListPage({ developers, search, period, sort }: DeveloperList): VNode {
+  const addressOf = (changed: Partial<Record<'period' | 'sort', string>>): string =>
+    pageAddress(DEVELOPERS, Object.entries({ ...(search !== '' && { q: search }), period, sort, ...changed }));
+  return (
+    <>
+      <div class="toolbar">
+        <p>
+          <Button href={`${DEVELOPERS}/new`} tone="primary" label="Create a developer" />
+        </p>
+        <ListSearch
+          path={DEVELOPERS}
+          query={{ period, sort }}
+          search={search}
+          label="Filter by ID, name or key prefix"
+          maxLength={MAX_PROJECT_NAME}
+        />
+      </div>
+      <div class="toolbar">
+        <Switch
+          label="Requests of"
+          options={Object.fromEntries(Object.entries(PERIODS).map(([each, { name }]) => [each, name]))}
+          chosen={period}
+          addressOf={(each) => addressOf({ period: each })}
+        />
+        <Switch label="Sort by" options={SORTS} chosen={sort} addressOf={(each) => addressOf({ sort: each })} />
+      </div>
+      {developers.rows.length === 0 ? (
+        <p class="empty">
+          {search === '' && sort === 'newest' ? 'There are no developers yet' : 'No developer matches'}
+        </p>
+      ) : (
+        <Table
+          caption="Developers"
+          hasCards
+          columns={['Developer', ...COUNT_COLUMNS]}
+          rows={developers.rows.map(({ developerId, projectName, suspendedAt, ...counts }) => [
+            <span>
+              <a href={`${DEVELOPERS}/${developerId}`}>
+                <UserText text={projectName} />
+              </a>{' '}
+              <span class="muted small">ID {developerId}</span>{' '}
+              {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
+            </span>,
+            ...countCells(counts),
+          ])}
+        />
+      )}
+      <Pager page={developers} />
+      <p class="muted small">
+        The last hour is this clock hour and the one before; days are those of UTC. Counts are up to two minutes old,
+        those of 30 days up to fifteen.
+      </p>
+    </>
+  );
+}
+
 /** Adds the list of developers, and the form that creates one. */
 export function addDevelopers(router: PageRouter, parts: OperatorParts): void {
   router.get(DEVELOPERS, async (ctx) => {
-    const search = readListSearch(ctx, DEVELOPERS, MAX_PROJECT_NAME);
-    if (search === undefined) return;
-    const developers = await readListPage(ctx, (slice) =>
-      readUsageByDeveloper(parts.db, { days: SHOWN_DAYS, ...(search !== '' && { search }), ...slice }),
-    );
-    operatorPage(
-      ctx,
-      { title: 'Developers', tab: 'developers' },
-      <>
-        <div class="toolbar">
-          <p>
-            <Button href={`${DEVELOPERS}/new`} tone="primary" label="Create a developer" />
-          </p>
-          <ListSearch
-            path={DEVELOPERS}
-            search={search}
-            label="Filter by ID, name or key prefix"
-            maxLength={MAX_PROJECT_NAME}
-          />
-        </div>
-        {developers.rows.length === 0 ? (
-          <p class="empty">{search === '' ? 'There are no developers yet' : 'No developer matches'}</p>
-        ) : (
-          <Table
-            caption={`Developers by requests in ${SHOWN_DAYS} days`}
-            hasCards
-            columns={['Developer', ...COUNT_COLUMNS]}
-            rows={developers.rows.map(({ developerId, projectName, suspendedAt, ...counts }) => [
-              <span>
-                <a href={`${DEVELOPERS}/${developerId}`}>
-                  <UserText text={projectName} />
-                </a>{' '}
-                <span class="muted small">ID {developerId}</span>{' '}
-                {suspendedAt !== null && <Badge tone="danger">Suspended</Badge>}
-              </span>,
-              ...countCells(counts),
-            ])}
-          />
-        )}
-        <Pager path={DEVELOPERS} search={search} page={developers} />
-      </>,
-    );
+    const list = await loadDevelopers(ctx, parts.db);
+    if (list !== undefined)
+      operatorPage(ctx, { title: 'Developers', tab: 'developers' }, <DeveloperListPage {...list} />);
   });
 
   /** The developer that each form has created, by the hash of its token: a form that was sent twice creates one. */

@@ -9,7 +9,7 @@ import { Button, UserText } from '../../parts/content/components.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { EventTable } from '../../parts/events.js';
 import { KeyFacts, RevokeForm } from '../../parts/keys.js';
-import { Pager, readListPage } from '../../parts/forms/list-page.js';
+import { BY_TIME, Pager, readListPage } from '../../parts/forms/list-page.js';
 import { seeOther } from '../../parts/web/addresses.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { performAct } from '../acts.js';
@@ -35,7 +35,9 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
     const { prefix, developerId } = key;
     const developer = await findDeveloper(db, developerId);
     const project = <UserText text={developer.projectName} />;
-    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
+    const events = await readListPage(ctx, BY_TIME, (part) =>
+      listEvents(db, { developerId, keyPrefix: prefix, ...part }),
+    );
     operatorPage(
       ctx,
       { title: prefix, tab: 'developers', trail: trailTo(developer) },
@@ -49,7 +51,7 @@ export function addKey(router: PageRouter, parts: OperatorParts): void {
         <section>
           <h2 id="events">Events</h2>
           <EventTable events={events.rows} developer="Developer" isOfOneKey />
-          <Pager path={operatorKeyPath(prefix)} page={events} />
+          <Pager page={events} />
         </section>
       </>,
     );

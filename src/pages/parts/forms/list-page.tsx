@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
-import { findKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
-import type { Slice } from '../../../platform/postgres/rows.js';
+import { findKeyPrefix, isKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
+import type { Part } from '../../../platform/postgres/rows.js';
 import { printable } from '../../../platform/text/plain-text.js';
 import type { PageContext } from '../context.js';
 import { pageAddress, queryOf, seeOther } from '../web/addresses.js';
@@ -11,37 +11,79 @@ import { PageError } from '../frame/error-page.js';
 const PAGE_SIZE = 50;
 
 /** One page of a list. */
-export interface ListPage<T> {
-  readonly rows: readonly T[];
-  /** From 1. */
-  readonly number: number;
-  readonly hasNext: boolean;
+export interface ListPage<Row> {
+  readonly rows: readonly Row[];
+  /** The address of the first page; undefined on this one. */
+  readonly first: string | undefined;
+  /** The address of the next page; undefined on the last one. */
+  readonly next: string | undefined;
 }
 
+/** Reads a field of a row from `?after=`. @returns undefined for a text that the database would refuse */
+const FIELDS = {
+  number: (text: string) => (/^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
+  time: (text: string) => {
+    const seconds = /^([12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,6})?Z$/.exec(text)?.[1];
+    // There is no 30 February.
+    return seconds && new Date(Date.parse(`${seconds}Z`) || 0).toISOString().startsWith(seconds) ? text : undefined;
+  },
+  prefix: (text: string) => (isKeyPrefix(text) ? text : undefined),
+} as const;
+
+/** The fields by which a list is in order. */
+type Order = Readonly<Record<string, keyof typeof FIELDS>>;
+
+/** What a row has in these fields. */
+type PlaceIn<By extends Order> = {
+  readonly [Name in keyof By]: Exclude<ReturnType<(typeof FIELDS)[By[Name]]>, undefined>;
+};
+
+/** The order of lists by time, the newest first. */
+export const BY_TIME = { at: 'time', id: 'number' } as const;
+
+/** The order of lists of keys. */
+export const BY_PREFIX = { prefix: 'prefix' } as const;
+
 /**
- * Reads the page of a list that `?page=` names. Any other value means the first page.
+ * Reads the page of a list that follows the row of `?after=`. Any other value means the first page. The addresses of
+ * other pages have the rest of the query.
  *
  * @throws PageError 404 for a page after the last one
  * @example
- *   const sessions = await readListPage(ctx, (slice) => listSessions(db, developerId, slice));
+ *   const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId, ...part }));
  */
-export async function readListPage<T>(
+export async function readListPage<const By extends Order, Row extends PlaceIn<By>>(
   ctx: PageContext,
-  read: (slice: Slice) => Promise<readonly T[]>,
-): Promise<ListPage<T>> {
-  const text = ctx.state.target.search.get('page') ?? '';
-  const number = /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
+  order: By,
+  read: (part: Part<PlaceIn<By>>) => Promise<readonly Row[]>,
+): Promise<ListPage<Row>> {
+  const query = [...queryOf(ctx)].filter(([name]) => name !== AFTER);
+  const after = placeOf(order, queryOf(ctx).get(AFTER)) as PlaceIn<By> | undefined;
   // One more row than a page shows reveals whether there is a next page.
-  const rows = await read({ limit: PAGE_SIZE + 1, offset: (number - 1) * PAGE_SIZE });
-  if (rows.length === 0 && number > 1) {
-    const first = pageAddress(
-      ctx.path,
-      [...queryOf(ctx)].filter(([name]) => name !== 'page'),
-    );
-    const detail = [`The list is shorter than ${number} pages. `, <a href={first}>Go to its first page</a>, '.'];
+  const rows = await read({ limit: PAGE_SIZE + 1, after });
+  const first = after && pageAddress(ctx.path, query);
+  if (rows.length === 0 && first !== undefined) {
+    const detail = ['The list ends before this page. ', <a href={first}>Go to its first page</a>, '.'];
     throw new PageError(404, 'No such page of the list', detail);
   }
-  return { rows: rows.slice(0, PAGE_SIZE), number, hasNext: rows.length > PAGE_SIZE };
+  const last = rows.length > PAGE_SIZE ? rows[PAGE_SIZE - 1] : undefined;
+  const place =
+    last &&
+    Object.keys(order)
+      .map((name) => last[name])
+      .join();
+  const next = place && pageAddress(ctx.path, [...query, [AFTER, place]]);
+  return { rows: rows.slice(0, PAGE_SIZE), first, next };
+}
+
+/** The parameter of a page that is not the first one. */
+const AFTER = 'after';
+
+/** @returns the fields that a text has; undefined if it does not have those of an order */
+function placeOf(order: Order, text: string | null): object | undefined {
+  const values = text?.split(',') ?? [];
+  const fields = Object.entries(order).map(([name, type], index) => [name, FIELDS[type](values[index] ?? '')] as const);
+  return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
 }
 
 /**
@@ -50,20 +92,33 @@ export async function readListPage<T>(
  *
  * @returns an empty text for the whole list; undefined once the request is redirected
  */
-export function readListSearch(ctx: PageContext, path: string, maxLength: number): string | undefined {
-  const wanted = queryOf(ctx).get('q') ?? '';
+export function readListSearch(ctx: PageContext, maxLength: number): string | undefined {
+  const query = queryOf(ctx);
+  const wanted = query.get('q') ?? '';
   if (!looksLikeKey(wanted)) return printable(wanted.trim().slice(0, maxLength));
-  seeOther(ctx, searchAddress(path, findKeyPrefix(wanted)));
+  query.delete('q');
+  const prefix = findKeyPrefix(wanted);
+  if (prefix !== undefined) query.set('q', prefix);
+  query.delete(AFTER);
+  seeOther(ctx, pageAddress(ctx.path, query));
   return undefined;
 }
 
-function searchAddress(path: string, search = ''): string {
-  return pageAddress(path, search === '' ? [] : [['q', search]]);
+/** @returns the option that a parameter of an address names; undefined for any other text */
+export function optionOf<Option extends string>(
+  ctx: PageContext,
+  name: string,
+  options: Readonly<Record<Option, unknown>>,
+): Option | undefined {
+  const value = queryOf(ctx).get(name) ?? '';
+  return Object.hasOwn(options, value) ? (value as Option) : undefined;
 }
 
 interface ListSearchProps {
   /** The address of the list. */
   readonly path: string;
+  /** The rest of its query. */
+  readonly query?: Readonly<Record<string, string>>;
   readonly search: string;
   /** The label of the search field. */
   readonly label: string;
@@ -71,38 +126,56 @@ interface ListSearchProps {
 }
 
 /** The form that searches a list. */
-export function ListSearch({ path, search, label, maxLength }: ListSearchProps): VNode {
+export function ListSearch({ path, query = {}, search, label, maxLength }: ListSearchProps): VNode {
+  const rest = Object.entries(query);
   return (
     <form class="filter" method="get" action={path} role="search">
+      {rest.map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
       <label for="filter">{label}</label>
       <input class="input" id="filter" name="q" type="search" value={search} maxLength={maxLength} autocomplete="off" />
       <Button label="Filter" />
-      {search !== '' && <a href={path}>Show all</a>}
+      {search !== '' && <a href={pageAddress(path, rest)}>Show all</a>}
     </form>
   );
 }
 
-interface PagerProps {
-  /** The address of the first page, without the search text; it may have another query. */
-  readonly path: string;
-  readonly search?: string;
-  readonly page: ListPage<unknown>;
+interface SwitchProps {
+  /** What the options are about. */
+  readonly label: string;
+  /** The name of each, by what stands for it in an address. */
+  readonly options: Readonly<Record<string, string>>;
+  readonly chosen: string;
+  /** @returns the address of the page with an option */
+  readonly addressOf: (option: string) => string;
 }
 
-/** Links to the previous and the next page of a list. */
-export function Pager({ path, search, page: { number, hasNext } }: PagerProps): VNode | null {
-  if (number === 1 && !hasNext) return null;
-  const first = search === undefined ? path : searchAddress(path, search);
-  const address = (of: number): string => `${first}${first.includes('?') ? '&' : '?'}page=${of}`;
+/** Links to the same list with another option. */
+export function Switch({ label, options, chosen, addressOf }: SwitchProps): VNode {
+  return (
+    <nav class="ranges" aria-label={label}>
+      <ul>
+        {Object.entries(options).map(([option, name]) => (
+          <li key={option}>
+            <a href={addressOf(option)} aria-current={option === chosen ? 'true' : undefined}>
+              {name}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** Links to the first and the next page of a list. */
+export function Pager({ page: { first, next } }: { readonly page: ListPage<unknown> }): VNode | null {
+  if (first === undefined && next === undefined) return null;
   return (
     <nav class="cluster" aria-label="Pages">
-      {number > 1 && (
-        <a href={number === 2 ? first : address(number - 1)} rel="prev">
-          Previous page
-        </a>
-      )}
-      {hasNext && (
-        <a href={address(number + 1)} rel="next">
+      {first !== undefined && <a href={first}>First page</a>}
+      {next !== undefined && (
+        <a href={next} rel="next">
           Next page
         </a>
       )}

@@ -9,7 +9,7 @@ import { readUsage, type OutcomeTotal } from '../../../usage/read-usage.js';
 import { Button, Notice, UserText, isolated, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
-import { ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
+import { BY_PREFIX, BY_TIME, ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { KeyTable, KeyReference, keyPath, KeyFacts } from '../../parts/keys.js';
 import { Outcomes, total } from '../../parts/usage.js';
 import { failuresOf } from '../failed-requests.js';
@@ -40,10 +40,10 @@ function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireSession 
   router.get(KEYS_PATH, requireSession, async (ctx) => {
     const { developerId, suspendedAt, isRecent } = ctx.state.session;
     const isSuspended = suspendedAt !== null;
-    const search = readListSearch(ctx, KEYS_PATH, MAX_LABEL);
+    const search = readListSearch(ctx, MAX_LABEL);
     if (search === undefined) return;
     const query = search === '' ? {} : { search };
-    const keys = await readListPage(ctx, (slice) => listKeysOf(db, developerId, { ...slice, ...query }));
+    const keys = await readListPage(ctx, BY_PREFIX, (part) => listKeysOf(db, developerId, { ...part, ...query }));
     const counts = await readKeySummary(db, developerId);
     const inactive = keys.rows.filter((record) => !isAccepted(record));
     settingsPage(
@@ -86,7 +86,7 @@ function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireSession 
           <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} canRoll canRevoke={!isSuspended} />
           {inactive.length > 0 && <h2>Inactive keys</h2>}
           <KeyTable caption="Inactive keys" rows={inactive} canRevoke={false} />
-          <Pager path={KEYS_PATH} search={search} page={keys} />
+          <Pager page={keys} />
         </div>
       ),
     );
@@ -117,9 +117,11 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
     const record = await recordOf(ctx, db);
     const { prefix, label, developerId, successor, expiresAt, lastUsedAt } = record;
     const replaced = await findPredecessor(db, prefix);
-    const { keys } = await readUsage(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1, offset: 0 });
+    const { keys } = await readUsage(db, { developerId, keyPrefix: prefix }, '30d', { limit: 1 });
     const [usage] = keys;
-    const events = await readListPage(ctx, (slice) => listEvents(db, { developerId, keyPrefix: prefix, ...slice }));
+    const events = await readListPage(ctx, BY_TIME, (part) =>
+      listEvents(db, { developerId, keyPrefix: prefix, ...part }),
+    );
     const isActive = isAccepted(record);
     const canChange = isActive && !record.isSuspended;
     settingsPage(
@@ -167,7 +169,7 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
         <section>
           <h2 id="events">Events</h2>
           <EventTable events={events.rows} isOfOneKey />
-          <Pager path={keyPath(prefix)} page={events} />
+          <Pager page={events} />
         </section>
       </>,
     );
@@ -178,7 +180,7 @@ function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireSession 
 function addFirstRequest(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(`${KEY_PATH}/first-request.txt`, requireSession, async (ctx) => {
     const { developerId, prefix } = await recordOf(ctx, db);
-    const { ways } = await readUsage(db, { developerId, keyPrefix: prefix }, '24h', { limit: 1, offset: 0 });
+    const { ways } = await readUsage(db, { developerId, keyPrefix: prefix }, '24h', { limit: 1 });
     const [request] = ways;
     ctx.status = request === undefined ? 204 : 200;
     if (request !== undefined) ctx.body = describeFirst(request);
