@@ -9,6 +9,9 @@ const NEARLY = 80;
 /** The most notices of windows that have not ended which are remembered. Others are recorded again, to no effect. */
 const MOST_NOTED = 50_000;
 
+/** The most notices that wait for the database. Another quota is noted by a later request that it is charged. */
+const MOST_WAITING = 10_000;
+
 /** How much earlier than it was computed the window of a quota may have begun, in seconds: its end was rounded up. */
 const SLACK_SECONDS = 10;
 
@@ -30,6 +33,9 @@ export class QuotaNotices {
   readonly #noted = new LRUCache<string, true>({ max: MOST_NOTED });
   readonly #waiting: ReachedQuota[] = [];
 
+  /** @param mostWaiting - for tests */
+  constructor(private readonly mostWaiting = MOST_WAITING) {}
+
   /** Notes where the quotas of a request stand, which takes no time unless one is nearly used up. */
   note({ developerId, plan }: { readonly developerId: number; readonly plan: Plan }, quotas: readonly Quota[]): void {
     for (const quota of quotas) {
@@ -37,7 +43,7 @@ export class QuotaNotices {
       if (name !== 'day' || (limit - remaining) * 100 < limit * NEARLY) continue;
       const percent = remaining === 0 ? 100 : NEARLY;
       const subject = `${developerId} ${plan.id} ${percent}`;
-      if (this.#noted.has(subject)) continue;
+      if (this.#noted.has(subject) || this.#waiting.length >= this.mostWaiting) continue;
       this.#noted.set(subject, true, { ttl: resetSeconds * 1_000 });
       const resetsAt = Date.now() + resetSeconds * 1_000;
       this.#waiting.push({ developerId, planId: plan.id, percent, quota, resetsAt });

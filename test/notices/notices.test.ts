@@ -353,7 +353,7 @@ describe('notices to the operator', () => {
 
   it('quotas that could not be recorded are recorded later, with those noted meanwhile', async () => {
     const plan = { id: 'later', name: 'Later', requestsPerMinute: 9, requestsPerDay: 10, commercialUse: false };
-    const quotas = new QuotaNotices();
+    const quotas = new QuotaNotices(2);
     const note = (developerId: number): void =>
       quotas.note({ developerId, plan }, [
         { name: 'day', limit: 10, windowSeconds: DAY_S, remaining: 0, resetSeconds: DAY_S },
@@ -368,8 +368,13 @@ describe('notices to the operator', () => {
       await world.db.raw('alter table away rename to notices');
     }
     note(900_001);
+    // There is no room for a third one, which a later request notes again.
+    note(900_003);
     while (await quotas.save(world.db));
     const subjects = await world.db('notices').where('subject', 'like', 'quota.reached 90000%').pluck('subject');
     assert.deepEqual(subjects.sort(), ['quota.reached 900001 later 100', 'quota.reached 900002 later 100']);
+    note(900_003);
+    await quotas.save(world.db);
+    assert.ok(await world.db('notices').where({ subject: 'quota.reached 900003 later 100' }).first());
   });
 });
