@@ -10,7 +10,7 @@ const KINDS = {
   served: 'Successful',
   rejected: 'Client errors',
   refused: 'Rate limited',
-  failed: 'Failed',
+  failed: 'Server errors',
 } as const satisfies Record<keyof UsageCounts, string>;
 
 const KIND_NAMES = Object.keys(KINDS) as readonly (keyof UsageCounts)[];

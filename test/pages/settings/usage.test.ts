@@ -107,9 +107,9 @@ describe('the usage page', () => {
       'Success rate': '97.6%',
       'Client errors': '7',
       'Rate limited': '20',
-      Failed: '3',
+      'Server errors': '3',
     });
-    const today = '1,239 successful, 7 client errors, 20 rate limited, 3 failed';
+    const today = '1,239 successful, 7 client errors, 20 rate limited, 3 server errors';
     assert.ok(text.includes(`<title>${dayOf(0)}: ${today}</title>`));
     assert.ok(text.includes('aria-label="Chart by day, at most 1,269 in one day"'));
     for (const kind of ['served', 'rejected', 'refused', 'failed'])
