@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readConfig } from '../../src/config/config.js';
@@ -47,13 +47,21 @@ describe('the systemd unit', () => {
     assertStopTime(Number(valuesOf('TimeoutStopSec')[0]), undefined);
   });
 
-  it('systemd accepts the unit without a warning, and finds it well confined', async function () {
+  it('systemd accepts each unit without a warning, and finds it well confined', async function () {
     const analyze = findProgram(SYSTEMD_ANALYZE) ?? skipWithout('systemd-analyze', this);
-    const file = join(await temporaryFolder(), 'catalog@.service');
-    // Node.js lies elsewhere on some machines.
-    await writeFile(file, unit.replaceAll('/usr/bin/node', process.execPath));
-    const verified = await run(analyze, ['verify', '--man=no', file]);
-    assert.deepEqual(verified, { stdout: '', stderr: '' });
-    await run(analyze, ['security', '--offline=true', `--threshold=${MAX_EXPOSURE}`, file]);
+    const folder = await temporaryFolder();
+    const names = (await readdir(new URL('.deploy', ROOT))).filter((name) => name.endsWith('.service'));
+    assert.ok(names.length > 1);
+    for (const name of names) {
+      const text = await readFile(new URL(`.deploy/${name}`, ROOT), 'utf8');
+      const file = join(folder, name);
+      // Node.js lies elsewhere on some machines.
+      await writeFile(file, text.replaceAll('/usr/bin/node', process.execPath));
+      const verified = await run(analyze, ['verify', '--man=no', file]);
+      assert.deepEqual(verified, { stdout: '', stderr: '' });
+      await run(analyze, ['security', '--offline=true', `--threshold=${MAX_EXPOSURE}`, file]);
+      const variables = [...text.matchAll(/^Environment=([A-Z_]+)=/gm)].map(([, variable = '']) => variable);
+      assertEnvironment(variables);
+    }
   });
 });
