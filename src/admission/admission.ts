@@ -1,12 +1,11 @@
 import type { KeyHash } from '../keys/api-key.js';
 import type { Quota } from '../limits/quotas.js';
-import type { Fence } from '../platform/postgres/fence.js';
 import type { CallerCache } from './caller-cache.js';
 import type { Caller, LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
-import { observeTimeline, type Version } from './versions.js';
+import type { Version } from './versions.js';
 
-/** What became of a request. */
+/** The outcome of admission. */
 export type AdmissionResult =
   /** The key is valid. The request was charged to all quotas of its plan, or refused by one and charged to none. */
   | { readonly kind: 'charged' | 'refused'; readonly caller: Caller; readonly quotas: readonly Quota[] }
@@ -23,12 +22,10 @@ export type Admit = (hash: KeyHash) => Promise<AdmissionResult>;
 
 export interface AdmissionParts {
   readonly loadCaller: LoadCaller;
-  /** Of the database that the loader queries. */
-  readonly fence: Fence;
   /** Stays closed without Redis. */
   readonly cache: CallerCache;
   readonly limiter: Limiter;
-  /** Creates the version of a developer who has none; undefined if somebody else was quicker, or Redis is away. */
+  /** Creates the version of a developer who has none; undefined if another server was quicker, or Redis is lost. */
   readonly createVersion: (developerId: number) => Promise<Version | undefined>;
 }
 
@@ -40,35 +37,26 @@ export interface AdmissionParts {
  * that its revocation has renewed the version. In any doubt the database is queried. A record that was just read for the
  * request needs no confirmation, unless a newer timeline of the database turns up: it may be of a primary that was
  * replaced.
- *
- * The version comes with a charge. It counts only for records whose reading begins after that: a version that is newer
- * than the record would confirm what has changed in between.
  */
-export function createAdmission({ loadCaller, fence, cache, limiter, createVersion }: AdmissionParts): Admit {
+export function createAdmission({ loadCaller, cache, limiter, createVersion }: AdmissionParts): Admit {
   async function admitFromDatabase(hash: KeyHash): Promise<AdmissionResult> {
-    const { learned } = cache;
-    const timeline = fence.newest;
+    const reading = cache.begin(hash);
     const caller = await loadCaller(hash);
-    fence.confirm(timeline);
+    reading.confirm();
     if (caller === undefined) return { kind: 'unknown_key' };
-    cache.keep(learned, hash, caller);
+    reading.keep(caller);
     const { kind, quotas, version } = await limiter.charge(caller);
     await noteVersion(caller.developerId, version);
-    fence.confirm(timeline);
+    reading.confirm();
     return { kind, caller, quotas };
   }
 
-  /**
-   * Creates the version if there is none.
-   *
-   * @param version - may name a newer timeline: then the cache is empty, and the loader's connections are replaced
-   */
-  async function noteVersion(developerId: number, version: Version | undefined): Promise<void> {
-    if (version === undefined) return;
-    observeTimeline(fence, version.token);
-    cache.learn(developerId, version);
-    const created = version.token === '' ? await createVersion(developerId) : undefined;
-    if (created !== undefined) cache.learn(developerId, created);
+  /** Records the version that came with a charge, and creates it if there is none. */
+  async function noteVersion(developerId: number, seen: Version | undefined): Promise<void> {
+    if (seen === undefined) return;
+    cache.apply({ kind: 'version', developerId, version: seen });
+    const created = seen.token === '' ? await createVersion(developerId) : undefined;
+    if (created !== undefined) cache.apply({ kind: 'version', developerId, version: created });
   }
 
   return async (hash) => {

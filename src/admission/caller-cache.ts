@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { LRUCache } from 'lru-cache';
 import type { Plan } from '../limits/plans.js';
+import type { Fence } from '../platform/postgres/fence.js';
 import { STEADY_CLOCK } from '../platform/time/steady-clock.js';
 import type { Caller } from './callers.js';
-import type { Version } from './versions.js';
+import { observeTimeline, type Version } from './versions.js';
 
 /** The most records kept, and the most versions. */
 const MAX_RECORDS = 50_000;
@@ -19,14 +20,13 @@ const MAX_RECORDS = 50_000;
  * - Look: one that begins after the commit finds its announcement, and drops the developer's records before it extends
  *   the lease. A look counts from its beginning, since it may miss what is committed while it runs.
  * - Lease: a record is used only while the last completed look began less than a lease ago. After the wait, that look
- *   began after the commit. What it dropped does not return: {@link CallerCache.keep} refuses records whose reading began
- *   earlier.
+ *   began after the commit. What it dropped does not return: a {@link Reading} that began earlier keeps nothing.
  * - Clock: checked at each use, on a clock that does not fall behind while the process is frozen or the machine sleeps.
  */
 export const LEASE_MS = 3_000;
 
-/** A version, and when this process has learned it: after that many other versions. */
-interface LearnedVersion extends Version {
+/** A version, and the number of events that had changed the known versions by then. */
+interface KnownVersion extends Version {
   readonly order: number;
 }
 
@@ -35,25 +35,57 @@ export interface CachedCaller extends Caller {
   readonly version: Version;
 }
 
+/** The reading of a record from the database. */
+export interface Reading {
+  /**
+   * Keeps a record under the version of its developer that was known when the reading began. Any version since may be
+   * that of a change that the record lacks.
+   */
+  keep(caller: Caller): void;
+  /** @throws DatabaseSuperseded if the record may be of a primary that has been replaced since the reading began */
+  confirm(): void;
+}
+
+/** Why records are void, both those that are kept and those that are being read. */
+export type VoidingEvent =
+  /** Redis held this version at some time. It voids the records of any other version, or another session. */
+  | { readonly kind: 'version'; readonly developerId: number; readonly version: Version }
+  /**
+   * A look at the announcements is complete. It voids the records of these developers, or all if one of them is 0, and
+   * opens the cache for a lease from `beganAt`, on the clock of the cache.
+   */
+  | { readonly kind: 'look'; readonly changed: readonly number[]; readonly beganAt: number }
+  /** Another server has become the primary, which voids all records. */
+  | { readonly kind: 'promotion' };
+
 /**
- * Records of callers, by the hash of their key, each read under a version of its developer. It keeps none without one.
+ * Records of callers, by the hash of their key, each read under a version of its developer. A caller whose developer has
+ * no version is not cached. The states of a record, and the events that end it, are in `src/README.md`.
  *
- * It is open while a {@link LEASE_MS lease} from a look at the announcements runs: only they report a change that renews
- * no version, such as a plain UPDATE, or that of a command that was killed half-way or cannot reach Redis.
+ * The cache is open while a {@link LEASE_MS lease} from a look at the announcements runs: only they report a change that
+ * renews no version, such as a plain UPDATE, or that of a command that was killed half-way or cannot reach Redis.
  */
 export class CallerCache {
   readonly #records = new LRUCache<string, CachedCaller>({ max: MAX_RECORDS });
   /** By developer. A record is void unless it was read under the very object that is here. */
-  readonly #versions = new LRUCache<number, LearnedVersion>({ max: MAX_RECORDS });
+  readonly #versions = new LRUCache<number, KnownVersion>({ max: MAX_RECORDS });
   /** By id. Most callers share a few. */
   readonly #plans = new Map<string, Plan>();
-  #learned = 0;
+  #order = 0;
   #openUntil = -Infinity;
   /** Results of lookups since the process began. Stale: there was a record, but its version could not be confirmed. */
   readonly lookupCounts = { hit: 0, miss: 0, stale: 0 };
 
-  /** @param clock - the clock that `expiresAt` and the lease are measured on */
-  constructor(private readonly clock = STEADY_CLOCK) {}
+  /**
+   * @param fence - of the database that the records are read from
+   * @param clock - the clock that `expiresAt` and the lease are measured on
+   */
+  constructor(
+    private readonly fence: Fence,
+    private readonly clock = STEADY_CLOCK,
+  ) {
+    fence.onRaised(() => this.apply({ kind: 'promotion' }));
+  }
 
   get size(): number {
     return this.#records.size;
@@ -61,11 +93,6 @@ export class CallerCache {
 
   get isOpen(): boolean {
     return this.clock.now() < this.#openUntil;
-  }
-
-  /** How many versions were learned so far, for {@link keep}. */
-  get learned(): number {
-    return this.#learned;
   }
 
   /** @returns undefined if there is no valid record, or if its key may have expired: then only the database can decide */
@@ -80,55 +107,55 @@ export class CallerCache {
     return undefined;
   }
 
-  /**
-   * Keeps a record under the version of its developer.
-   *
-   * @param learned - {@link learned} before the record was read: a version that was learned since does not count, for it
-   *   may be that of a change that the record lacks
-   */
-  keep(learned: number, hash: string, caller: Caller): void {
-    const version = this.#versions.get(caller.developerId);
-    if (version === undefined || version.order > learned) return;
-    // A copy: texts that are slices of the database's answer would keep all of it in memory.
-    const copy = structuredClone(caller);
-    const { keyId, keyPrefix, developerId, projectName, attributionRequired, expiresAt } = copy;
-    const plan = this.#shared(copy.plan);
-    // One object of one shape, spelled out: a spread would take twice the memory.
-    const record = { keyId, keyPrefix, developerId, projectName, attributionRequired, plan, expiresAt, version };
-    this.#records.set(hash, record);
+  /** Begins to read a record. Call it before the query is sent. */
+  begin(hash: string): Reading {
+    const beganAt = this.#order;
+    const timeline = this.fence.newest;
+    return {
+      keep: (caller) => {
+        const version = this.#versions.get(caller.developerId);
+        if (version !== undefined && version.order <= beganAt) this.#records.set(hash, this.#toRecord(caller, version));
+      },
+      confirm: () => this.fence.confirm(timeline),
+    };
   }
 
-  /** @returns the same object as before for a plan that has not changed */
-  #shared(plan: Plan): Plan {
+  apply(event: VoidingEvent): void {
+    switch (event.kind) {
+      case 'version': {
+        const { developerId, version } = event;
+        // Its timeline may be newer: then everything is void before the version is known.
+        observeTimeline(this.fence, version.token);
+        const known = this.#versions.get(developerId);
+        if (known?.token === version.token && known.session === version.session) return;
+        this.#order += 1;
+        if (version.token === '') this.#versions.delete(developerId);
+        else this.#versions.set(developerId, { ...version, order: this.#order });
+        return;
+      }
+      case 'look':
+        if (event.changed.includes(0)) this.#clear();
+        for (const id of event.changed) this.#versions.delete(id);
+        this.#openUntil = event.beganAt + LEASE_MS;
+        return;
+      case 'promotion':
+        this.#clear();
+    }
+  }
+
+  /** Copies a caller: texts that are slices of the database's answer would keep all of it in memory. */
+  #toRecord(caller: Caller, version: KnownVersion): CachedCaller {
+    const { keyId, keyPrefix, developerId, projectName, attributionRequired, expiresAt, plan } =
+      structuredClone(caller);
     const known = this.#plans.get(plan.id);
-    if (known !== undefined && isDeepStrictEqual(known, plan)) return known;
-    this.#plans.set(plan.id, plan);
-    return plan;
+    const isKnown = known !== undefined && isDeepStrictEqual(known, plan);
+    if (!isKnown) this.#plans.set(plan.id, plan);
+    const shared = isKnown ? known : plan;
+    // One object of one shape, spelled out: a spread would take twice the memory.
+    return { keyId, keyPrefix, developerId, projectName, attributionRequired, plan: shared, expiresAt, version };
   }
 
-  /** Takes note of the version of a developer that Redis holds, or has held at some time before. */
-  learn(developerId: number, { token, session }: Version): void {
-    const known = this.#versions.get(developerId);
-    if (known?.token === token && known.session === session) return;
-    this.#learned += 1;
-    if (token === '') this.#versions.delete(developerId);
-    else this.#versions.set(developerId, { token, session, order: this.#learned });
-  }
-
-  /**
-   * Takes note of a completed look at the announcements: drops what was changed, and opens the cache for a lease.
-   *
-   * @param changed - the developers; 0 for all
-   * @param beganAt - on the clock of this cache
-   */
-  looked(changed: readonly number[], beganAt: number): void {
-    if (changed.includes(0)) this.clear();
-    for (const id of changed) this.#versions.delete(id);
-    this.#openUntil = beganAt + LEASE_MS;
-  }
-
-  /** Drops all records. */
-  clear(): void {
+  #clear(): void {
     this.#versions.clear();
     this.#records.clear();
   }

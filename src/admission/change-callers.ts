@@ -67,21 +67,14 @@ export function changeCallers({ db, fence, redis, onWait }: ChangeParts, { now, 
     const result = await act();
     const waitsUntil = now() + LONGEST_WAIT_MS;
     let left = await affected(result);
-    if (redis === undefined) {
-      if (left.length > 0 && (await mayBeRead(db, ANNOUNCEMENTS))) {
-        onWait?.();
-        await sleep(waitsUntil - now());
-      }
-      fence.confirm(timeline);
-      return result;
-    }
     // Only its version decides about a key, so a lost shard of the timeline does not hold the change up.
-    await ifAvailable(publishTimeline(redis, fence));
-    left = await renewVersions(redis, fence, left);
+    if (redis !== undefined) await ifAvailable(publishTimeline(redis, fence));
+    if (redis !== undefined) left = await renewVersions(redis, fence, left);
+    else if (left.length > 0 && !(await mayBeRead(db, ANNOUNCEMENTS))) left = [];
     if (left.length > 0) onWait?.();
     while (left.length > 0 && now() < waitsUntil) {
-      await sleep(RETRY_MS);
-      left = await renewVersions(redis, fence, left);
+      await sleep(redis === undefined ? waitsUntil - now() : RETRY_MS);
+      if (redis !== undefined) left = await renewVersions(redis, fence, left);
     }
     fence.confirm(timeline);
     return result;

@@ -3,7 +3,8 @@ import { redisAddressOf } from '../config/config.js';
 import type { Config } from '../config/settings.js';
 import { AnnouncementReader } from '../platform/postgres/announcements.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
-import { recurring } from '../platform/async/recurring.js';
+import type { Fence } from '../platform/postgres/fence.js';
+import { recurring, type Recurring } from '../platform/async/recurring.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
@@ -14,7 +15,7 @@ import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
 import { ANNOUNCEMENTS, changeCallers, type ChangeCallers } from './change-callers.js';
-import { createVersion, publishTimeline } from './versions.js';
+import { createVersion, publishTimeline, type Version } from './versions.js';
 
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
@@ -48,24 +49,28 @@ export interface OpenedAdmission {
   close(): Promise<void>;
 }
 
-/** Opens admission: with a cache and limits for all servers where there is a Redis, else for this process alone. */
+/**
+ * Opens admission: with a cache and limits for all servers where there is a Redis, else for this process alone. Resolves
+ * in bounded time, even if Redis or the announcements cannot be reached.
+ *
+ * @throws OperatorError for a node of a Redis Cluster
+ */
 export async function openAdmission(options: AdmissionOptions): Promise<OpenedAdmission> {
   const { config, clock, database } = options;
   const { db, fence } = database;
   // Loading callers leaves half of the connections to requests whose caller is known.
   const connections = Math.floor(config.databasePoolSize / 2);
   const loadCaller = callerLoader(db, connections, clock, config.requestTimeoutMs + LOOKUP_MARGIN_MS);
+  const cache = new CallerCache(fence, clock);
   const address = redisAddressOf(config);
-  if (address !== undefined) return openShared(loadCaller, address, options);
+  if (address !== undefined) {
+    const shared = new SharedAdmission(loadCaller, cache, address, options);
+    await shared.start();
+    return shared;
+  }
   const limiter = new MemoryLimiter();
   return {
-    admit: createAdmission({
-      loadCaller,
-      fence,
-      limiter,
-      cache: new CallerCache(),
-      createVersion: async () => undefined,
-    }),
+    admit: createAdmission({ loadCaller, limiter, cache, createVersion: async () => undefined }),
     limiter,
     redis: undefined,
     cache: undefined,
@@ -74,71 +79,73 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
   };
 }
 
-/**
- * Opens admission with limits and versions in Redis, and a cache in this process. Resolves in bounded time, even if Redis
- * or the announcements cannot be reached.
- *
- * @throws OperatorError for a node of a Redis Cluster
- */
-async function openShared(
-  loadCaller: LoadCaller,
-  address: RedisAddress,
-  { log, database, health, clock, redisTimeoutMs, timelineIntervalMs = TIMELINE_INTERVAL_MS }: AdmissionOptions,
-): Promise<OpenedAdmission> {
-  const { db, fence, connectDedicated } = database;
-  const cache = new CallerCache(clock);
-  const onRedisChange: RedisListener = (state, error, lostShards) => {
-    // Also when something is lost: the shard of the timeline may be back while another one is not.
-    void publish();
-    health.note('redis', state, error, lostShards);
-  };
-  const redis = new RedisLink(address, onRedisChange, {
-    timeoutMs: redisTimeoutMs,
-    onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
-  });
-  const publish = (): Promise<void> => ifAvailable(publishTimeline(redis, fence));
-  const announcements = new AnnouncementReader(connectDedicated, ANNOUNCEMENTS, clock, {
-    onLook: (changed, beganAt) => {
-      cache.looked(changed, beganAt);
-      health.note('announcements', 'up');
-    },
-    onFailure: (error) => {
-      if (!cache.isOpen) health.note('announcements', 'lost', error);
-    },
-  });
-  // This server may still look at the older primary, and others may be connected to it: publishing the timeline
-  // disconnects them.
-  fence.onRaised(() => {
-    cache.clear();
-    announcements.reconnect();
-    void publish();
-  });
-  const limiter = new RedisLimiter(redis);
-  const publishing = recurring(publish, timelineIntervalMs);
-  const close = async (): Promise<void> => {
-    const stopped = Promise.all([announcements.stop(), publishing.stop()]);
-    // Before the wait: a publication under way need not wait for a Redis that is frozen.
-    redis.close();
-    await stopped;
-  };
-  try {
-    await Promise.all([redis.settled().then(publish), announcements.start()]);
-  } catch (error) {
-    await close();
-    throw error;
+/** Admission with limits and versions in Redis, and a cache in this process. */
+class SharedAdmission implements OpenedAdmission {
+  readonly redis: RedisLink;
+  readonly limiter: Limiter;
+  readonly admit: Admit;
+  readonly changeCallers: ChangeCallers;
+  readonly #fence: Fence;
+  readonly #announcements: AnnouncementReader;
+  readonly #publishing: Recurring;
+
+  constructor(
+    loadCaller: LoadCaller,
+    readonly cache: CallerCache,
+    address: RedisAddress,
+    { log, database, health, clock, redisTimeoutMs, timelineIntervalMs = TIMELINE_INTERVAL_MS }: AdmissionOptions,
+  ) {
+    const { db, fence, connectDedicated } = database;
+    this.#fence = fence;
+    const onRedisChange: RedisListener = (state, error, lostShards) => {
+      // Also when something is lost: the shard of the timeline may be back while another one is not.
+      void this.#publish();
+      health.note('redis', state, error, lostShards);
+    };
+    const redis = new RedisLink(address, onRedisChange, {
+      timeoutMs: redisTimeoutMs,
+      onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
+    });
+    this.redis = redis;
+    this.limiter = new RedisLimiter(redis);
+    const create = (id: number): Promise<Version | undefined> => ifAvailable(createVersion(redis, fence, id));
+    this.admit = createAdmission({ loadCaller, limiter: this.limiter, cache, createVersion: create });
+    this.changeCallers = changeCallers({ db, fence, redis });
+    this.#announcements = new AnnouncementReader(connectDedicated, ANNOUNCEMENTS, clock, {
+      onLook: (changed, beganAt) => {
+        cache.apply({ kind: 'look', changed, beganAt });
+        health.note('announcements', 'up');
+      },
+      onFailure: (error) => {
+        if (!cache.isOpen) health.note('announcements', 'lost', error);
+      },
+    });
+    // This server may still look at the older primary, and others may be connected to it: publishing the timeline
+    // disconnects them.
+    fence.onRaised(() => {
+      this.#announcements.reconnect();
+      void this.#publish();
+    });
+    this.#publishing = recurring(() => this.#publish(), timelineIntervalMs);
   }
-  return {
-    admit: createAdmission({
-      loadCaller,
-      fence,
-      limiter,
-      cache,
-      createVersion: (id) => ifAvailable(createVersion(redis, fence, id)),
-    }),
-    limiter,
-    redis,
-    cache,
-    changeCallers: changeCallers({ db, fence, redis }),
-    close,
-  };
+
+  async start(): Promise<void> {
+    try {
+      await Promise.all([this.redis.settled().then(() => this.#publish()), this.#announcements.start()]);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const stopped = Promise.all([this.#announcements.stop(), this.#publishing.stop()]);
+    // Before the wait: a publication under way need not wait for a Redis that is frozen.
+    this.redis.close();
+    await stopped;
+  }
+
+  #publish(): Promise<void> {
+    return ifAvailable(publishTimeline(this.redis, this.#fence));
+  }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { CallerCache, LEASE_MS } from '../../src/admission/caller-cache.js';
 import type { Caller } from '../../src/admission/callers.js';
 import type { Version } from '../../src/admission/versions.js';
+import { Fence } from '../../src/platform/postgres/fence.js';
 import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { eachCase } from '../support/each-case.js';
 
@@ -21,6 +22,7 @@ const version = (token: string, session = 1): Version => ({ token, session });
 
 describe('the cache of callers', () => {
   let cache: CallerCache;
+  let fence: Fence;
   /** In milliseconds. Only the time of day passes while the machine sleeps. */
   const time = { ofDay: 0, running: 0 };
   const clock = new SteadyClock(
@@ -33,18 +35,25 @@ describe('the cache of callers', () => {
   };
 
   /** Keeps a caller under the hash that is the id of its key, as read now. */
-  const keep = (caller = CALLER): void => cache.keep(cache.learned, String(caller.keyId), caller);
+  const keep = (caller = CALLER): void => cache.begin(String(caller.keyId)).keep(caller);
   const find = (caller = CALLER): string | undefined => cache.get(String(caller.keyId))?.version.token;
 
+  const learn = (developerId: number, it: Version, by = cache): void =>
+    by.apply({ kind: 'version', developerId, version: it });
+  const look = (changed: readonly number[], beganAt = clock.now(), by = cache): void =>
+    by.apply({ kind: 'look', changed, beganAt });
+
   beforeEach(() => {
-    cache = new CallerCache(clock);
-    cache.looked([0], clock.now());
-    cache.learn(1, version('first'));
-    cache.learn(2, version('of another'));
+    fence = new Fence();
+    fence.accept({ is_standby: false, is_read_only: false, system: '7', timeline: 1 });
+    cache = new CallerCache(fence, clock);
+    look([0]);
+    learn(1, version('first'));
+    learn(2, version('of another'));
   });
 
   it('the cache finds a copy of a record by its whole hash, with its version', () => {
-    cache.keep(cache.learned, 'ab', CALLER);
+    cache.begin('ab').keep(CALLER);
     const found = cache.get('ab') ?? assert.fail();
     const { version: under, ...caller } = found;
     assert.deepEqual([caller, under.token, under.session], [CALLER, 'first', 1]);
@@ -53,65 +62,67 @@ describe('the cache of callers', () => {
   });
 
   it('the cache keeps nothing without a version of its developer, nor before it is open', () => {
-    const closed = new CallerCache(clock);
-    closed.learn(1, version('first'));
-    closed.keep(closed.learned, 'a', CALLER);
+    const closed = new CallerCache(fence, clock);
+    learn(1, version('first'), closed);
+    closed.begin('a').keep(CALLER);
     assert.equal(closed.get('a'), undefined);
-    closed.looked([0], clock.now());
-    closed.keep(closed.learned, 'a', CALLER);
-    closed.learn(2, version('of another'));
-    closed.keep(closed.learned, 'a', CALLER);
+    look([0], clock.now(), closed);
+    closed.begin('a').keep(CALLER);
+    learn(2, version('of another'), closed);
+    closed.begin('a').keep(CALLER);
     assert.equal(closed.size, 0);
-    closed.learn(1, version('first'));
-    closed.keep(closed.learned, 'a', CALLER);
+    learn(1, version('first'), closed);
+    closed.begin('a').keep(CALLER);
     assert.equal(closed.get('a')?.version.token, 'first');
   });
 
   it('the same version, learned again, changes nothing', () => {
-    const { learned } = cache;
     keep();
-    cache.learn(1, version('first'));
-    assert.deepEqual([find(), cache.learned], ['first', learned]);
+    const reading = cache.begin('being read');
+    learn(1, version('first'));
+    reading.keep(CALLER);
+    assert.deepEqual([find(), cache.get('being read')?.keyId], ['first', CALLER.keyId]);
   });
 
   const CHANGES: Readonly<Record<string, () => void>> = {
-    'a change was announced': () => cache.looked([1], clock.now()),
+    'a change was announced': () => look([1]),
     'a change was announced, and the version learned again': () => {
-      cache.looked([2, 1], clock.now());
-      cache.learn(1, version('first'));
+      look([2, 1]);
+      learn(1, version('first'));
     },
-    'the primary was lost': () => cache.clear(),
-    'a change of every developer was announced': () => cache.looked([0], clock.now()),
+    'another server became the primary': () => fence.observe({ system: '7', number: 2 }),
+    'a version named a newer timeline': () => learn(1, version('7/2/first')),
+    'a change of every developer was announced': () => look([0]),
     'a change of every developer was announced, and the version learned again': () => {
-      cache.looked([0], clock.now());
-      cache.learn(1, version('first'));
+      look([0]);
+      learn(1, version('first'));
     },
-    'the version ended': () => cache.learn(1, version('')),
-    'another version began': () => cache.learn(1, version('second')),
-    'the same version was read over another connection': () => cache.learn(1, version('first', 2)),
+    'the version ended': () => learn(1, version('')),
+    'another version began': () => learn(1, version('second')),
+    'the same version was read over another connection': () => learn(1, version('first', 2)),
     'the first version returned after another': () => {
-      cache.learn(1, version('second'));
-      cache.learn(1, version('first'));
+      learn(1, version('second'));
+      learn(1, version('first'));
     },
   };
   it('the cache keeps no record of a developer after a change, whether it was read before or was being read', () =>
     eachCase(Object.entries(CHANGES), ([, happens]) => {
-      cache.looked([0], clock.now());
-      cache.learn(1, version('first'));
-      const { learned } = cache;
+      look([0]);
+      learn(1, version('first'));
+      const reading = cache.begin('being read');
       keep();
       assert.equal(find(), 'first');
       happens();
-      cache.keep(learned, 'being read', CALLER);
+      reading.keep(CALLER);
       assert.deepEqual([find(), cache.get('being read')], [undefined, undefined]);
     }));
 
   it('the cache keeps the records of every other developer', () => {
-    const { learned } = cache;
+    const reading = cache.begin('being read');
     keep(OTHER);
-    for (const happens of [() => cache.looked([1], clock.now()), () => cache.learn(1, version('second'))]) {
+    for (const happens of [() => look([1]), () => learn(1, version('second'))]) {
       happens();
-      cache.keep(learned, 'being read', OTHER);
+      reading.keep(OTHER);
       assert.deepEqual([find(OTHER), cache.get('being read')?.keyId], ['of another', OTHER.keyId]);
     }
   });
@@ -120,7 +131,7 @@ describe('the cache of callers', () => {
     keep();
     const beganAt = clock.now();
     pass(LEASE_MS - 1);
-    cache.looked([], beganAt);
+    look([], beganAt);
     assert.deepEqual([find(), cache.isOpen], ['first', true]);
     pass(1);
     assert.deepEqual([find(), cache.isOpen], [undefined, false]);
@@ -137,7 +148,7 @@ describe('the cache of callers', () => {
     keep(OTHER);
     pass(2 * LEASE_MS);
     assert.deepEqual([find(), find(OTHER)], [undefined, undefined]);
-    cache.looked([1], clock.now());
+    look([1]);
     assert.deepEqual([find(), find(OTHER)], [undefined, 'of another']);
   });
 });

@@ -83,6 +83,7 @@ describe('admission in whatever order things happen', () => {
     #connection = 1;
 
     constructor(
+      readonly fence: Fence,
       readonly cache: CallerCache,
       readonly step: () => Promise<void>,
     ) {
@@ -120,9 +121,10 @@ describe('admission in whatever order things happen', () => {
           return isConfirmed ? { kind, quotas, version: undefined } : { kind: 'unconfirmed', version };
         },
       };
-      cache.looked([0], time);
-      for (const id of [1, 2]) cache.learn(id, { token: `first of ${id}`, session: 1 });
-      const fence = new Fence();
+      cache.apply({ kind: 'look', changed: [0], beganAt: time });
+      for (const developerId of [1, 2]) {
+        cache.apply({ kind: 'version', developerId, version: { token: `first of ${developerId}`, session: 1 } });
+      }
       const lost = { run: () => Promise.reject(new RedisUnavailable('lost')) } as unknown as RedisLink;
       // It cannot be asked whether a server has a cache, so one may.
       const db = {} as Knex;
@@ -153,7 +155,6 @@ describe('admission in whatever order things happen', () => {
               plan: { ...CALLER.plan, name: plan },
             };
           }),
-        fence,
         limiter: limiter as Limiter,
         cache,
         createVersion: (id) => createVersion(redis, fence, id),
@@ -180,7 +181,7 @@ describe('admission in whatever order things happen', () => {
         if (connection !== this.#connection) continue;
         this.#seen = found;
         const changed = this.states.slice(seen, found).map(({ of }) => (of === 'key' ? 1 : 0));
-        this.cache.looked(seen === undefined ? [0] : changed, beganAt);
+        this.cache.apply({ kind: 'look', changed: seen === undefined ? [0] : changed, beganAt });
       }
     }
 
@@ -239,7 +240,8 @@ describe('admission in whatever order things happen', () => {
 
   it('each request gets its own caller, valid as of a moment since the last change that was reported', async () => {
     // Its memory takes time to set up.
-    const cache = new CallerCache(clock);
+    const fence = new Fence();
+    const cache = new CallerCache(fence, clock);
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),
@@ -248,7 +250,7 @@ describe('admission in whatever order things happen', () => {
         fc.constantFrom([1], [0, 1, 2]),
         fc.array(fc.constantFrom(0, 0, 10, 30), { minLength: 4, maxLength: 4 }),
         async (scheduler, clients, happenings, cached, waits) => {
-          const world = new World(cache, () => {
+          const world = new World(fence, cache, () => {
             time += STEP_MS;
             return scheduler.schedule(Promise.resolve());
           });
