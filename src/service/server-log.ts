@@ -26,95 +26,105 @@ interface LogProcess {
   readonly atExit: (act: () => void) => void;
 }
 
-export interface ServerLog {
-  readonly log: Logger;
-  /** How many lines were dropped so far. */
-  readonly droppedLines: () => number;
-  /** Writes a text for people among the lines. */
-  readonly write: (text: string) => void;
-  /** Aborted when the server must end: on a signal, or when nobody reads the log any more. */
-  readonly ending: AbortSignal;
-  /** Waits for the last lines, within a bound. @throws OperatorError when nobody reads the log any more */
-  close(): Promise<void>;
-}
+/** `blocked` while its reader or the disk takes nothing; `broken` once nothing more will be written. */
+type State = 'open' | 'blocked' | 'broken' | 'closed';
 
 /**
  * Opens the log on standard output. Writing it never waits: lines that its reader or the disk cannot take yet are kept
  * up to a bound, and further lines are dropped and counted.
  */
-export async function openServerLog(
-  { stdout, signal, atExit }: LogProcess,
-  { logLevel, logFormat }: Config,
-): Promise<ServerLog> {
+export async function openServerLog(process: LogProcess, { logLevel, logFormat }: Config): Promise<ServerLog> {
+  const { stdout } = process;
   const isForPeople = logFormat === 'auto' && stdout.isTTY === true;
-  const format = isForPeople ? await terminalFormatter(stdout.hasColors?.() === true) : String;
-  const unread = new AbortController();
-  let isWaiting = false;
-  let isFlowing = true;
-  let isClosed = false;
-  let dropped = 0;
-  let unreported = 0;
+  return new ServerLog(
+    process,
+    logLevel,
+    isForPeople ? await terminalFormatter(stdout.hasColors?.() === true) : String,
+  );
+}
 
-  // Before pino's own: its flush at the exit would never end while nothing can be written.
-  atExit(() => {
-    isClosed = true;
+export class ServerLog {
+  readonly log: Logger;
+  /** Aborted when the server must end: on a signal, or when nothing reads the log any more. */
+  readonly ending: AbortSignal;
+  readonly #unread = new AbortController();
+  readonly #destination: ReturnType<typeof pino.destination>;
+  #state: State = 'open';
+  /** Whether lines wait to be written. */
+  #isWaiting = false;
+  #dropped = 0;
+  #unreported = 0;
+
+  constructor({ stdout, signal, atExit }: LogProcess, level: string, format: (line: string) => string) {
+    // Before pino's own: its flush at the exit would never end while nothing can be written.
+    atExit(() => this.#flush());
+    this.#destination = pino
+      .destination({
+        dest: stdout.fd ?? STDOUT,
+        sync: false,
+        maxLength: MAX_WAITING_BYTES,
+        maxWrite: MAX_WRITE_BYTES,
+        retryEAGAIN: () => {
+          if (this.#state === 'open') this.#state = 'blocked';
+          return this.#state === 'blocked';
+        },
+      })
+      .on('write', () => {
+        if (this.#state === 'blocked') this.#state = 'open';
+      })
+      .on('drain', () => this.#reportDrops())
+      .on('drop', () => {
+        this.#dropped += 1;
+        this.#unreported += 1;
+      })
+      .on('error', ({ code }: NodeJS.ErrnoException) => {
+        const isUnread = code === 'EPIPE' || code === 'ECONNRESET';
+        this.#state = isUnread || this.#state === 'closed' ? 'broken' : 'blocked';
+        if (isUnread) this.#unread.abort();
+      });
+    this.ending = AbortSignal.any([signal, this.#unread.signal]);
+    this.log = createLog(level, { write: (line) => this.write(format(line)) });
+  }
+
+  /** How many lines were dropped so far. */
+  readonly droppedLines = (): number => this.#dropped;
+
+  /** Writes a text for people among the lines. */
+  write(text: string): void {
+    this.#isWaiting = true;
+    this.#destination.write(text);
+  }
+
+  /** Waits for the last lines, within a bound. @throws OperatorError when nothing reads the log any more */
+  async close(): Promise<void> {
+    if (this.#isWaiting && !this.#unread.signal.aborted) {
+      // Its timer keeps the process. That of AbortSignal.timeout() does not: with nothing else left to wait for, Node.js
+      // would exit with code 13.
+      await withTimeout(once(this.#destination, 'drain'), LAST_LINES_MS).catch(() => undefined);
+    }
+    this.#state = this.#state === 'open' ? 'closed' : 'broken';
+    if (this.#unread.signal.aborted) {
+      throw new OperatorError('Nothing is reading the log on standard output any more; the server has stopped.');
+    }
+  }
+
+  #reportDrops(): void {
+    this.#isWaiting = false;
+    const lines = this.#unreported;
+    this.#unreported = 0;
+    if (lines > 0) this.log.warn({ dropped_lines: lines }, 'log lines were dropped before this one');
+  }
+
+  #flush(): void {
+    const takesLines = this.#state === 'open' || this.#state === 'closed';
+    this.#state = 'closed';
     try {
-      if (isFlowing) destination.flushSync();
+      if (takesLines) this.#destination.flushSync();
     } catch {
       // The reader is too slow for the last lines.
     }
-    destination.destroy();
-  });
-  const destination = pino.destination({
-    dest: stdout.fd ?? STDOUT,
-    sync: false,
-    maxLength: MAX_WAITING_BYTES,
-    maxWrite: MAX_WRITE_BYTES,
-    retryEAGAIN: () => {
-      isFlowing = false;
-      return !isClosed;
-    },
-  });
-  destination.on('write', () => (isFlowing = true));
-  destination.on('drain', () => {
-    isWaiting = false;
-    if (unreported === 0) return;
-    const lines = unreported;
-    unreported = 0;
-    log.warn({ dropped_lines: lines }, 'log lines were dropped before this one');
-  });
-  destination.on('drop', () => {
-    dropped += 1;
-    unreported += 1;
-  });
-  destination.on('error', (error: NodeJS.ErrnoException) => {
-    isFlowing = false;
-    if (error.code === 'EPIPE' || error.code === 'ECONNRESET') unread.abort();
-  });
-
-  function write(text: string): void {
-    isWaiting = true;
-    destination.write(text);
+    this.#destination.destroy();
   }
-
-  const log = createLog(logLevel, { write: (line) => write(format(line)) });
-  return {
-    log,
-    droppedLines: () => dropped,
-    write,
-    ending: AbortSignal.any([signal, unread.signal]),
-    async close() {
-      if (isWaiting && !unread.signal.aborted) {
-        // Its timer keeps the process. That of AbortSignal.timeout() does not: with nothing else left to wait for,
-        // Node.js would exit with code 13.
-        await withTimeout(once(destination, 'drain'), LAST_LINES_MS).catch(() => undefined);
-      }
-      isClosed = true;
-      if (unread.signal.aborted) {
-        throw new OperatorError('Nothing is reading the log on standard output any more; the server has stopped.');
-      }
-    },
-  };
 }
 
 /**
