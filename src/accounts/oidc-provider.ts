@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type * as OpenIdClient from 'openid-client';
+import * as client from 'openid-client';
 import type { Identity } from './identities.js';
 import { shareWhilePending } from '../platform/async/share-while-pending.js';
 import { generateToken } from './tokens.js';
@@ -47,12 +47,6 @@ export interface OidcSettings {
   readonly redirectUri: string;
 }
 
-/** The provider's description, and the library that has read it. */
-interface Discovered {
-  readonly client: typeof OpenIdClient;
-  readonly config: OpenIdClient.Configuration;
-}
-
 /**
  * An identity provider (OpenID Connect): discovery, authorization code flow, PKCE, state and nonce, by openid-client.
  *
@@ -62,7 +56,8 @@ interface Discovered {
  * The provider gets no request before somebody signs in. Its description is read once.
  */
 export class OidcProvider {
-  #discovered: Discovered | undefined;
+  /** The provider's description. */
+  #discovered: client.Configuration | undefined;
   #hasWarned = false;
 
   /** @param warn - logs a shortcoming of the provider, once */
@@ -89,7 +84,7 @@ export class OidcProvider {
    */
   async begin(): Promise<{ readonly secret: string; readonly url: URL }> {
     const secret = generateToken().token;
-    const url = await this.#ask(async ({ client, config }) =>
+    const url = await this.#ask(async (config) =>
       client.buildAuthorizationUrl(config, {
         redirect_uri: this.settings.redirectUri,
         scope: 'openid',
@@ -124,7 +119,7 @@ export class OidcProvider {
    */
   async finish(secret: string, answer: URLSearchParams): Promise<Identity> {
     if (answer.has('error')) throw new SignInRefused();
-    const { claims, listsAuthTime } = await this.#ask(async ({ client, config }) => {
+    const { claims, listsAuthTime } = await this.#ask(async (config) => {
       const metadata = config.serverMetadata();
       if (!isCodeResponse(answer, metadata)) throw new SignInRefused();
       const tokens = await client.authorizationCodeGrant(
@@ -167,7 +162,7 @@ export class OidcProvider {
   }
 
   /** Turns every error into {@link ProviderUnavailable}, {@link ClientRefused} or {@link SignInRefused}. */
-  async #ask<T>(act: (provider: Discovered) => Promise<T>): Promise<T> {
+  async #ask<T>(act: (config: client.Configuration) => Promise<T>): Promise<T> {
     try {
       return await act((this.#discovered ??= await this.#discover()));
     } catch (error) {
@@ -175,25 +170,22 @@ export class OidcProvider {
     }
   }
 
-  readonly #discover = shareWhilePending(async (): Promise<Discovered> => {
+  readonly #discover = shareWhilePending(async (): Promise<client.Configuration> => {
     const { issuer, clientId, clientSecret } = this.settings;
-    // Loaded on first use: most servers have no provider.
-    const client = await import('openid-client');
     const [basic, post] = [client.ClientSecretBasic(clientSecret), client.ClientSecretPost(clientSecret)];
     // Basic, unless the provider takes only the other (Discovery, section 3).
-    const authentication: OpenIdClient.ClientAuth = (server, ...rest) => {
+    const authentication: client.ClientAuth = (server, ...rest) => {
       const methods = server.token_endpoint_auth_methods_supported ?? [BASIC];
       const authenticate = !methods.includes(BASIC) && methods.includes(POST) ? post : basic;
       authenticate(server, ...rest);
     };
-    const config = await client.discovery(new URL(issuer), clientId, clientSecret, authentication, {
+    return client.discovery(new URL(issuer), clientId, clientSecret, authentication, {
       timeout: TIMEOUT_SECONDS,
       // The settings allow http only for a provider on this machine. The package deprecates this only to make it stand
       // out.
       // oxlint-disable-next-line typescript/no-deprecated
       ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
     });
-    return { client, config };
   });
 }
 
@@ -201,7 +193,7 @@ export class OidcProvider {
  * Whether a query can come from the provider. openid-client checks this too, but its errors do not distinguish a forged
  * query from a fault of the provider. Only the latter belongs in the log.
  */
-function isCodeResponse(answer: URLSearchParams, provider: OpenIdClient.ServerMetadata): boolean {
+function isCodeResponse(answer: URLSearchParams, provider: client.ServerMetadata): boolean {
   const names = [...answer.keys()];
   const isNamed = provider.authorization_response_iss_parameter_supported === true;
   return (

@@ -1,5 +1,4 @@
-// The operator pages, as one module: a server loads it with the first request for one of them. Most are scraped and
-// never visited.
+// The operator pages, as one module, which a server without them does not load.
 
 export { createOperatorPages } from '../pages/operator/operator-pages.js';
 export { readGuides } from '../pages/operator/guides/guides.js';

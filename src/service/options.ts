@@ -23,8 +23,8 @@ export interface ServiceOptions {
   readonly onDatabaseLost?: (reason: OperatorError) => void;
   /** The pages for people; undefined for a server without. */
   readonly site?: typeof Site | undefined;
-  /** Loads the pages for the operator; undefined for a server without. */
-  readonly loadOperatorPages?: (() => Promise<typeof OperatorPages>) | undefined;
+  /** The pages for the operator; undefined for a server without. */
+  readonly operatorPages?: typeof OperatorPages | undefined;
   readonly overrides?: ServiceOverrides;
 }
 

@@ -1,4 +1,4 @@
-// The pages for people, as one module: a server without them does not load it, and starts in four fifths of the time.
+// The pages for people, as one module: a server without them does not load it.
 
 import type { Logger } from 'pino';
 import { OidcProvider } from '../accounts/oidc-provider.js';
@@ -15,6 +15,8 @@ import type { RedisLink } from '../platform/redis/link.js';
 
 /** Failed sign-ins from one address in a minute. Links cannot be guessed: they have 256 random bits. */
 const SIGN_IN_POLICY: FailurePolicy = { limit: 10, windowSeconds: 60 };
+
+export { loadWebAuthn } from '../accounts/relying-party.js';
 
 interface SiteNeeds extends Omit<SiteParts, 'site'>, Pick<SiteOptions, 'publicUrl'> {
   readonly config: Config;

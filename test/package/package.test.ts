@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { constants, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
-import { access, readdir, readFile } from 'node:fs/promises';
+import { access, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GUIDES, ROOT } from '../support/guides.js';
 import { metricsUrlOf, scrape } from '../support/http/exposition.js';
@@ -136,16 +136,23 @@ describe('the package that make package makes', () => {
         METRICS_ADDRESS: '127.0.0.1:0',
       };
       server = await startServer(environment, ['--migrate', '--demo'], { program: packed.program });
+      const metricsUrl = metricsUrlOf(server);
+      const operator = new Visitor(new URL(metricsUrl).origin);
+      // A server that has started needs no further module: Node.js keeps an import that has failed for want of file
+      // descriptors.
+      const build = join(packed.folder, '.build');
+      await rename(build, `${build}-away`);
       for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
+      const { status } = await operator.get('/sign-in');
+      await rename(`${build}-away`, build);
+      assert.equal(status, 200);
       const mirrored = await catalog(['mirror', '--once', '--from', server.url], {
         CATALOG_API_KEY: demoKeyOf(server),
         MIRROR_DATABASE_URL: database.url,
       });
-      const metricsUrl = metricsUrlOf(server);
       const { series } = await scrape(metricsUrl);
       assert.equal(series.get(`catalog_build_info{commit="${commit}",version="${version}"}`), 1);
       const { stdout } = await catalog(['operator', 'sign-in-link'], { DATABASE_URL: database.url });
-      const operator = new Visitor(new URL(metricsUrl).origin);
       await operator.post('/sign-in', { token: /[0-9a-f]{64}/.exec(stdout)?.[0] ?? assert.fail(stdout) });
       assert.match((await operator.get('/')).text, new RegExp(`>${version}${commit && `, commit ${commit}`}<`));
       assert.equal(mirrored.code, 0, mirrored.stderr);
@@ -207,7 +214,16 @@ describe('the package that make package makes', () => {
       try {
         const server = await startServer(environment, ['--migrate', '--demo'], { program: image.run(Entrypoint) });
         assert.equal((await run(check)).code, 0);
+        const metricsUrl = metricsUrlOf(server);
+        const operator = new Visitor(new URL(metricsUrl).origin);
+        // A server that has started needs no further module: Node.js keeps an import that has failed for want of file
+        // descriptors.
+        const build = join(packed.folder, '.build');
+        await rename(build, `${build}-away`);
         for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
+        const { status } = await operator.get('/sign-in');
+        await rename(`${build}-away`, build);
+        assert.equal(status, 200);
         const { Uid, Root } = describeProcess(server.child.pid);
         assert.equal(Uid, image.config.User.split(':')[0]);
         assert.equal(Root, image.root);

@@ -7,14 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config/config.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { createService } from '../../src/service/create-service.js';
-import * as operatorPages from '../../src/service/operator-pages.js';
 import type { ServiceOptions } from '../../src/service/options.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/programs/free-port.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
-import { send } from '../support/request.js';
-import { Visitor } from '../support/http/visitor.js';
-import { UNKNOWN } from '../pages/pages.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { testWorld } from '../support/world.js';
 
@@ -145,27 +141,6 @@ describe('a service that cannot be opened', () => {
       }
     });
   }
-
-  it('the operator pages that could not be loaded are loaded with the next request', async () => {
-    let attempts = 0;
-    const service = await createService({
-      ...options({ METRICS_ADDRESS: '127.0.0.1:0' }),
-      loadOperatorPages: () => {
-        attempts += 1;
-        return attempts < 3 ? Promise.reject(new Error('too many open files')) : Promise.resolve(operatorPages);
-      },
-    });
-    try {
-      const { origin } = new URL(service.metricsUrl ?? '');
-      const statuses: number[] = [];
-      for (let request = 0; request < 4; request += 1) statuses.push((await send(origin, '/sign-in')).status);
-      assert.deepEqual([statuses, attempts], [[500, 500, 200, 200], 3]);
-      assert.equal((await new Visitor(origin).post('/sign-in', UNKNOWN)).status, 403);
-    } finally {
-      await service.stop();
-    }
-    await assertNothingOpen();
-  });
 });
 
 /** Listens on a port of this machine; on any free one by default. */

@@ -85,7 +85,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
   const service = await createService({
     config,
     site: config.site ? site : undefined,
-    loadOperatorPages: config.operatorPages ? () => Promise.resolve(operatorPages) : undefined,
+    operatorPages: config.operatorPages ? operatorPages : undefined,
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,

@@ -35,6 +35,11 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
   try {
     const demoData = demo ? await import('./demo.js') : undefined;
     const { createService } = await import('../../service/create-service.js');
+    // Every module is loaded at the start. Node.js keeps an import that has failed, as for want of file descriptors, so
+    // a page whose modules were loaded with its first request could fail until the next start.
+    const site = config.site ? await import('../../service/site.js') : undefined;
+    await site?.loadWebAuthn();
+    const operatorPages = config.operatorPages ? await import('../../service/operator-pages.js') : undefined;
     const service = await createService({
       config,
       log,
@@ -42,8 +47,8 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       packageRoot,
       nodeVersion,
       migrate,
-      site: config.site ? await import('../../service/site.js') : undefined,
-      loadOperatorPages: config.operatorPages ? () => import('../../service/operator-pages.js') : undefined,
+      site,
+      operatorPages,
       onDatabaseLost: (reason: OperatorError) => databaseLost.abort(reason),
     });
     let isTooSoon = true;

@@ -1,7 +1,6 @@
 import type { Listener } from '../../http/connection/server.js';
 import { OperatorError, withAdvice } from '../../errors.js';
 import { serveMetrics } from '../../http/telemetry/metrics-server.js';
-import { cached } from '../../platform/async/cached.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import { readBuild } from '../../platform/process/package-root.js';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
@@ -33,7 +32,7 @@ export async function openInternalServer(
   const { metricsAddress: address } = config;
   if (address === undefined) return undefined;
   let origin = '';
-  const pages = openOperatorPages(options, parts, () => origin, opened);
+  const pages = await openOperatorPages(options, parts, () => origin, opened);
   try {
     const server = opened.add(await serveMetrics(address, metrics, log, pages), (it) => it.close());
     ({ origin } = new URL(server.url));
@@ -45,18 +44,14 @@ export async function openInternalServer(
   }
 }
 
-/**
- * Opens what the operator pages need. The pages themselves are loaded with the first request for one.
- *
- * @returns undefined for a server without them
- */
-function openOperatorPages(
-  { config, log, packageRoot, nodeVersion, loadOperatorPages }: ServiceOptions,
+/** @returns the operator pages; undefined for a server without them */
+async function openOperatorPages(
+  { config, log, packageRoot, nodeVersion, operatorPages }: ServiceOptions,
   { databases, admission, failedAddresses, health, records, publicUrl }: OpenedParts,
   url: () => string,
   opened: CloseStack,
-): Listener | undefined {
-  if (loadOperatorPages === undefined) return undefined;
+): Promise<Listener | undefined> {
+  if (operatorPages === undefined) return undefined;
   const db = opened.add(
     databases.openPool({
       applicationName: 'catalog operator pages',
@@ -66,39 +61,20 @@ function openOperatorPages(
     }),
     (it) => it.destroy(),
   );
-
-  const load = async (): Promise<Listener> => {
-    const { createOperatorPages, readGuides, readStaticFiles } = await loadOperatorPages();
-    const files = await readStaticFiles(packageRoot);
-    const guides = await readGuides(packageRoot);
-    const build = await readBuild(packageRoot);
-    return createOperatorPages({
-      config,
-      log,
-      nodeVersion,
-      build,
-      files,
-      guides,
-      db,
-      changeCallers: admission.changeCallers,
-      failedAddresses,
-      health,
-      jobs: records.jobs,
-      fence: databases.fence,
-      url,
-      publicUrl,
-    });
-  };
-
-  const loaded = cached(load, Infinity);
-  return async (request, response) => {
-    try {
-      const pages = await loaded();
-      pages(request, response);
-    } catch (err) {
-      log.error({ err }, 'the operator pages could not be loaded');
-      response.statusCode = 500;
-      response.end();
-    }
-  };
+  return operatorPages.createOperatorPages({
+    config,
+    log,
+    nodeVersion,
+    build: await readBuild(packageRoot),
+    files: await operatorPages.readStaticFiles(packageRoot),
+    guides: await operatorPages.readGuides(packageRoot),
+    db,
+    changeCallers: admission.changeCallers,
+    failedAddresses,
+    health,
+    jobs: records.jobs,
+    fence: databases.fence,
+    url,
+    publicUrl,
+  });
 }
