@@ -16,7 +16,7 @@ import {
   planId,
   positiveInteger,
 } from '../arguments.js';
-import type { RegisterCommand } from '../context.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
@@ -39,9 +39,15 @@ interface ListOptions extends JsonFlag {
 
 /** `catalog keys create|list|roll|revoke|set-plan|set-label|set-expiry` */
 export const registerKeys: RegisterCommand = (program, context) => {
-  const { stdin, stdout, stderr } = context;
   const keys = program.command('keys').description('Manage API keys.');
+  addCreate(keys, context);
+  addList(keys, context);
+  addRoll(keys, context);
+  addRevoke(keys, context);
+  addEdits(keys, context);
+};
 
+function addCreate(keys: Command, context: CommandContext): void {
   addJsonCommand(keys, 'create', [
     'catalog keys create --developer 1 --plan free --label production',
     'catalog keys create --developer 1 --plan free --expires 90d',
@@ -68,16 +74,18 @@ export const registerKeys: RegisterCommand = (program, context) => {
       );
       if (created.isSuspended) {
         const { developerId: id } = created;
-        stderr.write(
+        context.stderr.write(
           `catalog: Developer ${id} is suspended: the key is rejected until "${context.command} developers reinstate ${id}".\n`,
         );
       }
       const end = created.expiresAt === null ? '' : `; it expires at ${shortTime(created.expiresAt) ?? ''}`;
       const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
       const lines = `${what} The key is shown only once; keep it safe:\n  ${created.key}`;
-      report(stdout, json, newKeyDocument(created), lines);
+      report(context.stdout, json, newKeyDocument(created), lines);
     });
+}
 
+function addList(keys: Command, context: CommandContext): void {
   addJsonCommand(keys, 'list', ['catalog keys list --developer 1', 'catalog keys list --search staging --limit 20'])
     .description('List keys, each identified by its prefix, oldest first.')
     .option('--developer <id>', 'keys of one developer only', positiveInteger)
@@ -90,7 +98,9 @@ export const registerKeys: RegisterCommand = (program, context) => {
       };
       return reportRows(context, json, read, { name: 'keys', columns: KEY_COLUMNS, toDocument: keyDocument });
     });
+}
 
+function addRoll(keys: Command, context: CommandContext): void {
   const rollNotes =
     'The new key keeps the label and plan of the old one. If the old key expires, the new key gets the same lifetime.';
   addJsonCommand(keys, 'roll', `catalog keys roll ${EXAMPLE_PREFIX} --overlap 24h`, rollNotes)
@@ -111,14 +121,16 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const end = overlap === 0 ? 'refused from now on' : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
       const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
       const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
-      report(stdout, json, document, `${lines}\n  ${successor.key}`);
+      report(context.stdout, json, document, `${lines}\n  ${successor.key}`);
     });
+}
 
+function addRevoke(keys: Command, context: CommandContext): void {
   addJsonCommand(keys, 'revoke', [`catalog keys revoke ${EXAMPLE_PREFIX}`, 'catalog keys revoke - < leaked-key.txt'])
     .description('Revoke a key permanently. When this is done, every server refuses it.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
     .action(async (argument: string, { json }: JsonFlag, command: Command) => {
-      const which = await prefixOrKeyOf(argument, stdin, command);
+      const which = await prefixOrKeyOf(argument, context.stdin, command);
       const record = await makeChange(
         context,
         (db) => revokeKey(db, which),
@@ -127,9 +139,11 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const line = record.wasRevoked
         ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
         : `Revoked ${record.prefix}. Requests with it fail from now on.`;
-      report(stdout, json, keyDocument(record), line);
+      report(context.stdout, json, keyDocument(record), line);
     });
+}
 
+function addEdits(keys: Command, context: CommandContext): void {
   addJsonCommand(keys, 'set-plan', `catalog keys set-plan ${EXAMPLE_PREFIX} --plan pro`)
     .description('Move a key to another plan.')
     .argument('<prefix>', PREFIX_HELP)
@@ -144,7 +158,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const changed = before.planId !== plan;
       const moved = `Moved ${prefix} from plan ${before.planId} to ${plan}. The new limits apply from now on.`;
       const line = changed ? moved : `Key ${prefix} is already on plan ${plan}.`;
-      report(stdout, json, { ...keyDocument(after), changed }, line);
+      report(context.stdout, json, { ...keyDocument(after), changed }, line);
     });
 
   addJsonCommand(keys, 'set-label', [
@@ -159,7 +173,7 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const { before, after } = await makeChange(context, (db) => setKeyLabel(db, prefix, label));
       const changed = before.label !== label;
       const has = `${changed ? 'now' : 'already'} has ${label === null ? 'no label' : `the label "${label}"`}`;
-      report(stdout, json, { ...keyDocument(after), changed }, `Key ${prefix} ${has}.`);
+      report(context.stdout, json, { ...keyDocument(after), changed }, `Key ${prefix} ${has}.`);
     });
 
   addJsonCommand(
@@ -182,9 +196,9 @@ export const registerKeys: RegisterCommand = (program, context) => {
       const changed = before.expiresAt !== after.expiresAt;
       const expiry = after.expiresAt === null ? 'never expires' : `expires at ${shortTime(after.expiresAt) ?? ''}`;
       const line = changed ? `Key ${prefix} now ${expiry}.` : `Key ${prefix} already ${expiry}.`;
-      report(stdout, json, { ...keyDocument(after), changed }, line);
+      report(context.stdout, json, { ...keyDocument(after), changed }, line);
     });
-};
+}
 
 function newKeyDocument(created: CreatedKey): object {
   return { key: created.key, ...keyDocument(created) };
