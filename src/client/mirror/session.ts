@@ -1,11 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { withTimeout } from '../../platform/async/with-timeout.js';
-import {
-  haveOwnSessions,
-  openConnection,
-  withoutSessions,
-  type Connection,
-} from '../../platform/postgres/connection.js';
+import { openSession, type Connection } from '../../platform/postgres/connection.js';
 import { DatabaseTimeout, LOCK_NOT_AVAILABLE, sqlState } from '../../platform/postgres/errors.js';
 import { requireTables } from './tables.js';
 
@@ -90,31 +85,15 @@ async function lock(session: Connection, schema: string): Promise<void> {
  * @throws OperatorError for a missing password or a pooler that lends its sessions; DatabaseUnavailable, or the error
  *   of the database or the driver
  */
-export async function connect(databaseUrl: string, applicationName: string): Promise<Connection> {
-  const session = await open(databaseUrl, applicationName);
-  // The database may allow no further connection.
-  const other = await open(databaseUrl, applicationName).catch(() => undefined);
-  try {
-    if (other === undefined || (await bounded(session, haveOwnSessions(session, other)))) return session;
-    throw withoutSessions(
-      'MIRROR_DATABASE_URL or --into',
-      'A mirror needs a session of its own, for temporary tables and its lock.',
-    );
-  } catch (error) {
-    session.destroy();
-    throw error;
-  } finally {
-    other?.destroy();
-  }
-}
-
-function open(databaseUrl: string, applicationName: string): Promise<Connection> {
-  return openConnection({
+export function connect(databaseUrl: string, applicationName: string): Promise<Connection> {
+  const options = {
     address: databaseUrl,
     applicationName,
     acquireTimeoutMs: CONNECT_TIMEOUT_MS,
     statementTimeoutMs: 0,
-  }).catch((error: unknown) => {
+  };
+  const needs = 'A mirror needs a session of its own, for temporary tables and its lock.';
+  return openSession(options, 'MIRROR_DATABASE_URL or --into', needs).catch((error: unknown) => {
     if (!(error as Error).message.includes('client password must be a string')) throw error;
     const advice = 'Set PGPASSWORD, or MIRROR_DATABASE_URL to a URL with the password.';
     throw new OperatorError("The mirror's database requires a password.", { advice, cause: error });

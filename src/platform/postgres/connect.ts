@@ -2,13 +2,7 @@ import type { Knex } from 'knex';
 import { OperatorError } from '../../errors.js';
 import type { EmbeddedPostgres } from '../../embedded-postgres/index.js';
 import { withTimeout } from '../async/with-timeout.js';
-import {
-  haveOwnSessions,
-  openConnection,
-  withoutSessions,
-  type Connection,
-  type DatabaseAddress,
-} from './connection.js';
+import { openConnection, openSession, type Connection, type DatabaseAddress } from './connection.js';
 import { openDatabase, poolOf } from './database.js';
 import { INSUFFICIENT_PRIVILEGE, sentMessage, sqlState } from './errors.js';
 import { DatabaseNotWritable, Fence } from './fence.js';
@@ -94,32 +88,17 @@ async function openEmbedded({ dataDir, packageRoot, onLost }: ConnectOptions): P
   return openEmbeddedPostgres({ dataDir, packageRoot, onLost });
 }
 
-/** The pool would only report a timeout; one connection gives the reason. Another shows whether both are sessions. */
+/** The pool would only report a timeout; one connection gives the reason. */
 async function requireUsable(options: Options, address: string): Promise<void> {
-  const opened: Connection[] = [];
-  const open = async (): Promise<Connection> => {
-    const connection = await openConnection({ ...options, ...START_BOUNDS, address });
-    opened.push(connection);
-    return connection;
-  };
+  const needs = 'The service needs sessions of its own, for prepared statements and locks.';
   try {
-    const connection = await open();
-    // The database may not allow another one.
-    const other = await open().catch(() => undefined);
-    if (other !== undefined && !(await haveOwnSessions(connection, other))) {
-      throw withoutSessions(
-        'DATABASE_URL',
-        'The service needs sessions of its own, for prepared statements and locks.',
-      );
-    }
-    // They may count towards a limit that the next connections would exceed.
-    await withTimeout(Promise.all(opened.map((each) => each.end())), START_BOUNDS.acquireTimeoutMs);
+    const session = await openSession({ ...options, ...START_BOUNDS, address }, 'DATABASE_URL', needs);
+    // It may count towards a limit that the next connections would exceed.
+    await withTimeout(session.end(), START_BOUNDS.acquireTimeoutMs).finally(() => session.destroy());
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     if (error instanceof DatabaseNotWritable) throw notPrimary(error);
     throw new OperatorError(`The database named by DATABASE_URL cannot be reached: ${(error as Error).message}`);
-  } finally {
-    for (const connection of opened) connection.destroy();
   }
 }
 

@@ -200,10 +200,34 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 }
 
 /**
- * Looks for a pooler that gives each transaction another session of the database. Without competition it may give out
- * the same session twice, hence two connections.
+ * Opens one connection like {@link openConnection}, which must be a session of the database of its own. A pooler may give
+ * each transaction another one; without competition it may give out the same twice, hence a second connection.
+ *
+ * @param name - the setting that has the address
+ * @param needs - why it must not point to such a pooler, as a sentence
+ * @throws OperatorError for a pooler
  */
-export async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
+export async function openSession(options: ConnectionOptions, name: string, needs: string): Promise<Connection> {
+  const session = await openConnection(options);
+  // The database may allow no further connection.
+  const other = await openConnection(options).catch(() => undefined);
+  if (other === undefined) return session;
+  const timeUp = (): Error => new DatabaseTimeout('PostgreSQL did not answer in time');
+  try {
+    const ownSessions = haveOwnSessions(session, other);
+    if (!(await withTimeout(ownSessions, options.acquireTimeoutMs, timeUp))) throw withoutSessions(name, needs);
+    // It may count towards a limit that the next connection would exceed.
+    await withTimeout(other.end(), options.acquireTimeoutMs, timeUp);
+    return session;
+  } catch (error) {
+    session.destroy();
+    throw error;
+  } finally {
+    other.destroy();
+  }
+}
+
+async function haveOwnSessions(one: Connection, other: Connection): Promise<boolean> {
   const pidOf = async (connection: Connection): Promise<number | undefined> =>
     (await connection.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
   const [own, others] = [await pidOf(one), await pidOf(other)];
@@ -214,8 +238,7 @@ export async function haveOwnSessions(one: Connection, other: Connection): Promi
   return own !== others;
 }
 
-/** @returns the error of a pooler @param name - the setting that points to it @param needs - why, as a sentence */
-export function withoutSessions(name: string, needs: string): OperatorError {
+function withoutSessions(name: string, needs: string): OperatorError {
   return new OperatorError(
     `${name} points to a connection pooler that may run each transaction in a different database session. ${needs}`,
     {
