@@ -11,7 +11,7 @@ export interface Announcements {
    * its commit.
    */
   readonly table: string;
-  /** The column with the id of what was changed; 0 for everything. */
+  /** The column with the id of the changed subject; 0 for all subjects. */
   readonly subject: string;
   /**
    * A table of one row. Its column `read_until` is the time until which processes may read the announcements. A change
@@ -25,7 +25,7 @@ export interface AnnouncementHandlers {
   /**
    * Called after each look.
    *
-   * @param changed - what was changed since the look before; 0 for everything
+   * @param changed - the subjects changed since the previous look; 0 for all of them
    * @param beganAt - when the look began: it has found every change that was committed by then
    */
   readonly onLook: (changed: readonly number[], beganAt: number) => void;
@@ -36,7 +36,7 @@ export interface AnnouncementHandlers {
 /** From the beginning of a look to that of the next, in milliseconds, unless a look takes longer. */
 const INTERVAL_MS = 1_000;
 
-/** Bound on a look, in milliseconds. Nothing may rely on one that takes longer. */
+/** Bound on a look, in milliseconds. A look that takes longer has failed. */
 const BOUND_MS = 2_000;
 
 /** After this long without a look, in milliseconds, rows may have gone unseen, so everything counts as changed. */

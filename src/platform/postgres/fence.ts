@@ -64,7 +64,7 @@ export class Fence {
     return this.#newest;
   }
 
-  /** @param listener - called when a newer timeline is found: what was read on open connections may be out of date */
+  /** @param listener - called when a newer timeline is found: anything read on open connections may be out of date */
   onRaised(listener: () => void): void {
     this.#listeners.push(listener);
   }

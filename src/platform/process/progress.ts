@@ -1,6 +1,6 @@
 /** The progress of work on the rows of a source. */
 export interface Progress {
-  /** What happens to the rows, such as `reading`. */
+  /** The present step, such as `reading`. */
   readonly phase: string;
   /** Rows read or written so far. */
   readonly rows: number;

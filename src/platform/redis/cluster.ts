@@ -8,14 +8,14 @@ import { newSession, RedisServer } from './server.js';
 import { readSlots, SLOTS, type SlotRange } from './slots.js';
 import { clientOptions, CONNECT_TIMEOUT_MS, type NoServer, type Topology } from './topology.js';
 
-/** What a server that belongs to no cluster replies. */
+/** The reply of a server outside any cluster. */
 const NO_CLUSTER = /cluster support disabled|unknown command/i;
 
 /**
- * The masters of a Redis Cluster, each with a connection of its own.
+ * The masters of a Redis Cluster, with a connection to each.
  *
- * ioredis has a client for clusters too. But it never asks the named nodes again while it has other addresses, skips nodes
- * without an endpoint, and an unexpected reply to CLUSTER SLOTS ends the process or fills its memory.
+ * ioredis has a client for clusters too. But it never queries the named nodes again while it has other addresses, and
+ * skips nodes without an endpoint. An unexpected reply to CLUSTER SLOTS ends the process or fills its memory.
  */
 export class ClusterTopology implements Topology {
   readonly #noServer: NoServer = {
@@ -77,7 +77,7 @@ export class ClusterTopology implements Topology {
     for (const { client } of this.#servers.values()) client.disconnect();
   }
 
-  /** Asks the masters in use where the slots are. If none answers, asks the named nodes, and all that the cluster had last. */
+  /** Reads the slots from a master in use; if none answers, from a named node or one of the last known. */
   readonly refresh = shareWhilePending(async () => {
     for (const { client, state } of fromRandom([...this.#servers.values()])) {
       if (state === 'up' && (await this.#read(client)) === undefined) return;
@@ -99,7 +99,7 @@ export class ClusterTopology implements Topology {
     return new Redis(url, clientOptions(this.timeoutMs));
   }
 
-  /** Reads where the slots are. @returns why a node cannot say that */
+  /** Reads the slots from a node. @returns the error, if that fails */
   async #read(client: Redis, ready?: Promise<unknown>): Promise<unknown> {
     try {
       await ready;

@@ -25,7 +25,7 @@ export async function ifAvailable<T>(result: Promise<T> | undefined): Promise<T 
 }
 
 /**
- * Called when Redis is lost, with the reason, and when it is back. For a cluster, also when more shards are lost, or less.
+ * Called when Redis is lost, with the reason, when it is back, and whenever the set of lost shards changes.
  *
  * @param lostShards - the names of the shards that are lost; empty if all of Redis is lost, or nothing
  */
@@ -41,7 +41,7 @@ export interface RedisLinkOptions {
 /** The default bound on one command, in milliseconds. After it, a request still has time to ask the database. */
 const COMMAND_TIMEOUT_MS = 250;
 
-/** What a node of a cluster replies about a key that it does not have, or will not have for long. */
+/** The reply of a cluster's node about a key that has moved, or is moving. */
 const REDIRECTION = /\b(?:MOVED|ASK|TRYAGAIN) /;
 
 /**
@@ -56,7 +56,7 @@ export class RedisLink {
   #onChange: RedisListener;
   /** The lost shards that were reported last; undefined until Redis has answered or failed. */
   #reported: string | undefined;
-  /** Why this Redis will never do. */
+  /** Why this Redis cannot be used at all, whatever happens. */
   #refusal: OperatorError | undefined;
   #settle = (): void => undefined;
   readonly #settled = new Promise<void>((resolve) => (this.#settle = resolve));

@@ -9,7 +9,7 @@ export function requireForm(isExpected: boolean): asserts isExpected {
   if (!isExpected) throw new Error('Redis sent a reply of another form than expected');
 }
 
-/** Reads what a counter has counted, and the milliseconds until it ends; 0 and less than 1 if there is none. */
+/** Reads a counter, and the milliseconds until it ends: 0 and less than 1 for a counter that does not exist. */
 export async function readCounter(client: Redis, key: string) {
   const [text, msLeft] = await Promise.all([client.get(key), client.pttl(key)]);
   requireForm(text === null || (typeof text === 'string' && /^\d+$/.test(text)));

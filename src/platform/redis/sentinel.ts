@@ -3,7 +3,7 @@ import { CONNECT_TIMEOUT_MS, type RedisAddress } from './topology.js';
 
 /**
  * @param onLost - called once for each Sentinel that cannot be reached, and connection to the master
- * @returns the options of a client for the master that Sentinels name; none for an address without Sentinels
+ * @returns the options of a client for the master that Sentinels name; empty for an address without Sentinels
  */
 export function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddress, onLost: (error: unknown) => void) {
   if (sentinels === undefined) return {};
@@ -11,7 +11,7 @@ export function sentinelOptions({ url, sentinels, sentinelPassword }: RedisAddre
   return {
     sentinels: [...sentinels],
     name: hostname,
-    // Accepts a master alone.
+    // Accepts only a master.
     enableReadyCheck: true,
     // Leaves a master that was replaced although it still answers.
     failoverDetector: true,

@@ -3,7 +3,7 @@ import { OperatorError } from '../../errors.js';
 import { RedisServer } from './server.js';
 import type { Topology } from './topology.js';
 
-/** What a node of a cluster, or a proxy before several servers, replies to a script with keys of two slots. */
+/** The reply of a cluster's node, or of a proxy before several servers, to a script with keys of two slots. */
 const SHARDED = /\b(?:CROSSSLOT|CLUSTERDOWN) |\bsame slot\b/;
 
 /** One server that has all keys, in one slot: a script may charge any developers. */

@@ -18,9 +18,9 @@ export interface SlotRange {
 }
 
 /**
- * Asks a node of a cluster where the slots are.
+ * Reads from a node of a cluster which nodes have which slots.
  *
- * @throws an error if it sends none, or something else, or nothing in time
+ * @throws an error if the reply is late or malformed, or lists no slots
  */
 export async function readSlots(client: Redis, timeoutMs: number): Promise<readonly SlotRange[]> {
   const reply: unknown = await withTimeout(client.cluster('SLOTS'), timeoutMs);

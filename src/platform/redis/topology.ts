@@ -7,7 +7,7 @@ import type { RedisServer } from './server.js';
 export interface RedisAddress {
   /** `redis://` or `rediss://`. May contain a password and is never printed. */
   readonly url: string;
-  /** The URLs of nodes of a cluster, of which one must be reachable. Without them, Redis is none. */
+  /** The URLs of nodes of a cluster, of which one must be reachable. Omit it for a single Redis. */
   readonly cluster?: readonly string[] | undefined;
   /** The Sentinels that name the master, if any. The host of the URL is then the master's name. */
   readonly sentinels?: readonly { readonly host: string; readonly port: number }[] | undefined;
@@ -15,7 +15,7 @@ export interface RedisAddress {
   readonly sentinelPassword?: string | undefined;
 }
 
-/** Stands in place of a server where a slot has none, or it is not known yet. */
+/** Takes the place of the server for slots without an owner, or whose owner is not known yet. */
 export interface NoServer extends Omit<RedisServer, 'client' | 'lose' | 'state'> {
   state: Exclude<RedisServer['state'], 'up'>;
 }
@@ -30,7 +30,7 @@ export interface Topology {
   sessionOf(slot: number): number;
   /** Finds out again where the slots are. Never rejects. */
   refresh(): Promise<void>;
-  /** @returns why a Redis that fails for this reason will never do; undefined for any other reason */
+  /** @returns why a Redis that fails for this reason cannot be used at all; undefined for any other reason */
   refusalOf(reason: unknown): OperatorError | undefined;
   close(): void;
 }

@@ -23,7 +23,7 @@ export interface ComponentState {
   readonly losses: readonly number[];
 }
 
-/** What the loss of a dependency means. The sentences are public and name no address. */
+/** The consequences of losing a dependency. The sentences are public and name no address. */
 export interface Outage {
   /** The name of the component. */
   readonly name: string;
@@ -35,7 +35,7 @@ export interface Outage {
   readonly partly?: (lostParts: readonly string[]) => string;
   /** For people who call the service. */
   readonly forCallers: string;
-  /** What an operator can do. The service itself reconnects. */
+  /** For the operator. The service itself reconnects. */
   readonly advice: string;
   /** The section of a guide for operators with more about it. */
   readonly guide: string;
@@ -47,7 +47,7 @@ export class Health {
   readonly #lossCounts = new Map<Dependency, number>();
 
   /**
-   * @param outages - what the loss of each dependency means
+   * @param outages - the consequences of losing each dependency
    * @param dependencies - the configured ones; reports about others are ignored
    */
   constructor(

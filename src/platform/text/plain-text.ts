@@ -7,7 +7,7 @@ export const DIRECTION_CONTROLS = /[\u202A-\u202E\u2066-\u2069]/gu;
 /** Matches the characters that a name or a label of one line must not contain. */
 const UNPRINTABLE = /\p{Cc}|\p{Cs}|[\u2028\u2029]/u;
 
-/** What to do about a name or a label that {@link isPlainText} refuses. */
+/** The advice for a name or a label that {@link isPlainText} refuses. */
 export const NOT_PLAIN = 'Leave out line breaks and other control characters, including text direction marks.';
 
 /** @returns whether a name or a label that a person types may be shown unchanged */
