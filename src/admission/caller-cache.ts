@@ -13,14 +13,14 @@ const MAX_RECORDS = 50_000;
  * How long a look at the announcements keeps the cache open, from when the look began, in milliseconds. Looks begin every
  * second, so three of them must fail or be slow before the cache closes.
  *
- * The lease bounds what a renewed version does not reach. Once whoever ends a key has waited for a lease since the commit,
- * no server uses a record from before it:
+ * The lease bounds the use of records where no version was renewed. Once a change has waited for a lease since its
+ * commit, no server uses a record from before it:
  *
  * - Commit: the wait begins after it, on a clock that does not run ahead of time.
  * - Look: one that begins after the commit finds its announcement, and drops the developer's records before it extends
- *   the lease. A look counts from its beginning, since it may miss what is committed while it runs.
+ *   the lease. A look counts from its beginning, since it may miss commits while it runs.
  * - Lease: a record is used only while the last completed look began less than a lease ago. After the wait, that look
- *   began after the commit. What it dropped does not return: a {@link Reading} that began earlier keeps nothing.
+ *   began after the commit. Dropped records do not return: a {@link Reading} that began earlier keeps nothing.
  * - Clock: checked at each use, on a clock that does not fall behind while the process is frozen or the machine sleeps.
  */
 export const LEASE_MS = 3_000;
@@ -46,7 +46,7 @@ export interface Reading {
   confirm(): void;
 }
 
-/** Why records are void, both those that are kept and those that are being read. */
+/** Why records are void, whether they are kept or being read. */
 export type VoidingEvent =
   /** Redis held this version at some time. It voids the records of any other version, or another session. */
   | { readonly kind: 'version'; readonly developerId: number; readonly version: Version }

@@ -30,8 +30,8 @@ const RETRY_MS = 50;
  * at its end.
  *
  * @param act - its work is committed when it resolves
- * @param affected - the developers whose callers a server may have cached; none for what no server caches
- * @returns what the act returned
+ * @param affected - the developers whose callers a server may have cached
+ * @returns the result of the act
  * @throws DatabaseSuperseded if the database may no longer be the primary: then the change may be lost
  */
 export type ChangeCallers = <T>(
@@ -39,7 +39,7 @@ export type ChangeCallers = <T>(
   affected: (result: T) => readonly number[] | Promise<readonly number[]>,
 ) => Promise<T>;
 
-/** For a change of what no server caches. It still fails on a database that is known to have been replaced. */
+/** For a change that no cache has. It still fails on a database that is known to have been replaced. */
 export const nobody = (): readonly number[] => [];
 
 export interface ChangeParts {

@@ -37,7 +37,7 @@ export interface AdmissionOptions {
   readonly timelineIntervalMs?: number | undefined;
 }
 
-/** Admission, and what a server measures of it. */
+/** Admission, with the parts that a server measures. */
 export interface OpenedAdmission {
   readonly admit: Admit;
   readonly limiter: Limiter;
@@ -50,7 +50,7 @@ export interface OpenedAdmission {
 }
 
 /**
- * Opens admission: with a cache and limits for all servers where there is a Redis, else for this process alone. Resolves
+ * Opens admission: with a cache and with limits for all servers where there is a Redis, else for this process. Resolves
  * in bounded time, even if Redis or the announcements cannot be reached.
  *
  * @throws OperatorError for a node of a Redis Cluster

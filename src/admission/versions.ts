@@ -4,7 +4,7 @@ import { ifAvailable, type RedisLink } from '../platform/redis/link.js';
 import { requireForm } from '../platform/redis/reply.js';
 
 /**
- * The version of a developer: a random token in Redis, replaced after each change of what the developer's keys may do.
+ * The version of a developer: a random token in Redis, replaced whenever a change affects the developer's keys.
  * A record that was read from the database under a version is valid as long as that version is there.
  *
  * It begins with the newest timeline of the database that was known when it was created,
@@ -17,7 +17,7 @@ export interface Version {
   readonly session: number;
 }
 
-/** How long a version lives, in milliseconds. A record ends with its version, so none outlasts it. */
+/** How long a version lives, in milliseconds. A record ends with its version. */
 const VERSION_LIFETIME_MS = 7 * 24 * 3_600_000;
 
 /**
@@ -28,7 +28,7 @@ export const TIMELINE_KEY = 'catalog:timeline';
 
 const TIMELINE = /^(\d+)\/(\d+)/;
 
-/** Of a version. None is guessed, and none returns. */
+/** Of a version: enough that no token can be guessed or repeats. */
 const RANDOM_BYTES = 12;
 
 /** The most versions that are renewed at once. */
@@ -61,7 +61,7 @@ if ARGV[4] then redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[4]) else redis.ca
 return ARGV[1]
 `;
 
-/** Raises the fence if a version, or what a server has published, names a newer timeline. */
+/** Raises the fence if a version or the published timeline is newer. */
 export function observeTimeline(fence: Fence, value: string): void {
   const [, system, number] = TIMELINE.exec(value) ?? [];
   if (system !== undefined) fence.observe({ system, number: Number(number) });
@@ -78,7 +78,7 @@ export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<v
 }
 
 /**
- * Creates the version of a developer who has none. It confirms no record that is kept by now. A server on an older
+ * Creates the version of a developer who has none. It confirms no record that was kept before. A server on an older
  * primary finds that out first: the version that was there may have been of the newer one.
  *
  * @returns undefined if somebody else was quicker

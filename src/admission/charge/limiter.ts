@@ -17,7 +17,7 @@ export interface Decision {
   readonly version: Version | undefined;
 }
 
-/** What became of a request that was to be charged under one version only. */
+/** The outcome of a request that was to be charged only under one version. */
 export type ConditionalCharge =
   | Decision
   /** Redis holds another version, and nothing was charged. Undefined: Redis did not answer in time. */
@@ -26,7 +26,7 @@ export type ConditionalCharge =
 /** The state of a developer's quotas, without charging a request. */
 export interface QuotaState {
   readonly quotas: readonly Quota[];
-  /** What counts: Redis for all servers together, or this process alone. */
+  /** Where requests are counted: in Redis for all servers together, or in this process. */
   readonly countedIn: 'redis' | 'process';
 }
 
@@ -40,7 +40,7 @@ export interface QuotaReader {
 
 /** Counts requests and refuses those over a quota. */
 export interface Limiter extends QuotaReader {
-  /** What was decided so far, by where it was counted. */
+  /** The decisions so far, by where they were counted. */
   readonly decisions: Readonly<Partial<Record<QuotaState['countedIn'], DecisionCounts>>>;
   /** Charges one request to all quotas of its plan, or to none if one of them has no room. */
   charge(request: QuotaRequest): Promise<Decision>;

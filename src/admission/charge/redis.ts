@@ -60,7 +60,7 @@ end
 return answers
 `;
 
-/** What became of a request: see {@link CHARGE}. */
+/** The outcome of a request: see {@link CHARGE}. */
 type Answer =
   | readonly [outcome: -1, version: string]
   | readonly [outcome: 0 | 1, counts: readonly number[], msLeft: readonly number[], version?: string];
@@ -192,7 +192,7 @@ function counterKey(name: QuotaName, { developerId, plan }: QuotaRequest): strin
 }
 
 /**
- * Reads what was counted, without charging anything.
+ * Reads the counts of a developer's quotas, without charging anything.
  *
  * @throws RedisUnavailable
  */
