@@ -12,7 +12,7 @@ const MAX_FOREIGN_TEXT = 500;
 /** The largest answer that is read, decoded, in bytes: twice a page of 200 of the longest titles, all of it escaped. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
-/** The largest problem that is read, in bytes. Of a larger one, the status alone is known. */
+/** The largest problem that is read, in bytes. Of a larger one, only the status is known. */
 const MAX_PROBLEM_BYTES = 64 * 1024;
 
 /** The most entries of a page, with room: the contract has 200. */
@@ -44,7 +44,7 @@ export class PositionRefused extends OperatorError {
   }
 }
 
-/** The service has another feed than the one that a position is of. */
+/** The service has another feed than that of the position. */
 export class FeedReplaced extends PositionRefused {
   constructor(expected: string, found: string) {
     super(`The position belongs to the feed ${expected}, but the service now has the feed ${found}.`);
@@ -166,7 +166,7 @@ function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptio
   };
 }
 
-/** @returns the failure of a request without a whole response @param what - what cannot be done, as a clause */
+/** @returns the failure of a request without a whole response @param what - the failed action, as a clause */
 export function unreachable(what: string, error: unknown): TemporaryFailure {
   return new TemporaryFailure(`${what}: ${printable(reasonOf(error), MAX_FOREIGN_TEXT)}.`);
 }

@@ -1,14 +1,14 @@
 import type { OperatorError } from '../errors.js';
 import type { Progress } from '../platform/process/progress.js';
 
-/** What can be observed of a mirror. The command decides what is printed and what is counted. */
+/** The observable events of a mirror. The command decides which it prints and which it counts. */
 export type Observation =
   /** A request or the mirror's database failed, and is tried again after the wait. */
   | { readonly kind: 'retrying'; readonly failure: OperatorError; readonly waitMs: number }
   /** Loading begins: of a copy, or without one of the whole feed. */
   | { readonly kind: 'loading'; readonly copyOf: string | undefined; readonly copiesUrl: string }
   | { readonly kind: 'progress'; readonly progress: Progress }
-  /** The mirror equals what was loaded. The counts are rows. */
+  /** The mirror equals the loaded copy or feed. The counts are rows. */
   | {
       readonly kind: 'loaded';
       readonly copyOf: string | undefined;
@@ -25,7 +25,7 @@ export type Observation =
     }
   /** The feed no longer accepts the mirror's position. */
   | { readonly kind: 'position-refused'; readonly position: number }
-  /** The service has another feed than the one that the mirror has followed. */
+  /** The service has another feed than the mirror has followed. */
   | { readonly kind: 'feed-replaced'; readonly error: OperatorError };
 
 export type Observe = (observation: Observation) => void;

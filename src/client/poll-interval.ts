@@ -5,7 +5,7 @@ export const DEFAULT_INTERVAL_MS = 15_000;
 const SHORTEST_MS = 1_000;
 const LONGEST_MS = 60_000;
 
-/** The part of what is left of each quota that one follower uses. The rest is for others with the same plan. */
+/** The share of each quota's rest that one follower uses. Others with the same plan have the remainder. */
 const SHARE = 0.5;
 
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;

@@ -21,11 +21,11 @@ const LONGEST_ASKED_MS = 86_400_000;
 const LONGEST_STRETCH_MS = 5_000;
 
 /**
- * Computes the wait before the next attempt: what the server asked for, up to a day and a little longer; otherwise an
+ * Computes the wait before the next attempt: the one that the server requested, up to a day and a little longer, or an
  * exponential back-off.
  *
  * @param failures - failures in a row, this one included
- * @param askedMs - what the server asked for, in milliseconds
+ * @param askedMs - the wait that the server requested, in milliseconds
  * @param random - from 0 up to but not including 1
  * @returns milliseconds
  */
@@ -47,7 +47,7 @@ interface FailureExtras {
 
 /** A failure that may be temporary. */
 export class TemporaryFailure extends OperatorError {
-  /** What the server asked for, in milliseconds. */
+  /** The wait that the server requested, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, extras: FailureExtras = {}) {

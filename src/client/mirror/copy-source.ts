@@ -89,7 +89,7 @@ export class CopySource {
    * Downloads the compressed file of titles, and continues where a download was cut. The end is reached only if size
    * and hash are those of the manifest, so the reader must not use the rows before.
    *
-   * @param kept - what an earlier run has downloaded, and where more is kept
+   * @param kept - the downloads of an earlier run, and where further ones are kept
    * @throws as fetchManifest() does; TemporaryFailure when the file is gone, so that a newer manifest names another
    */
   async *downloadTitles(manifest: Manifest, retry: RetryOptions, kept?: PartialFile): AsyncGenerator<Buffer> {
@@ -153,7 +153,7 @@ export class CopySource {
       // Nothing follows.
       if (response.status === 416 && from > 0) return;
       if (!response.ok || response.body === null) throw await this.#failureOf(url, response);
-      // Which fetch() has decoded, as is right for the manifest alone.
+      // Which fetch() has decoded, as is right only for the manifest.
       if (name !== MANIFEST_NAME && (response.headers.get('Content-Encoding') ?? 'identity') !== 'identity') {
         throw new CopyUnusable(`${url} has a Content-Encoding.`, {
           advice: 'Configure its server to send files unmodified.',
@@ -204,7 +204,7 @@ export async function requireManifest(source: CopySource, retry: RetryOptions): 
   });
 }
 
-/** @returns the error of a file whose content is not what was published @param how - a clause */
+/** @returns the error of a file whose content differs from the published one @param how - a clause */
 export function damaged(name: string, how: string): CopyUnusable {
   return new CopyUnusable(`The file ${name} of the published copy is damaged: ${how}.`);
 }

@@ -41,7 +41,7 @@ export async function* readPieces(store: MirrorStore): AsyncGenerator<Buffer> {
   }
 }
 
-/** Drops what is kept. */
+/** Drops everything that is kept. */
 export async function forget(store: MirrorStore): Promise<void> {
   await store.query(`truncate ${store.schema}.kept`);
 }

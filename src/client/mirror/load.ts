@@ -12,7 +12,7 @@ import type { MirrorStore, SavedState } from './store.js';
 /** A damaged file, or a feed that lacks titles, is not loaded again for an hour, in milliseconds. */
 const UNUSABLE_MS = 3_600_000;
 
-/** What a kept page is of: this, and the identity of its feed. */
+/** The source of a kept page begins with this; the identity of the feed follows. */
 const FEED = 'feed ';
 
 /** The most passes over the feed, while titles keep being created. */
@@ -68,7 +68,7 @@ async function loadCopy(store: MirrorStore, manifest: Manifest, options: MirrorO
 
 /**
  * Requires that the feed accepts the position of a copy, before its rows are taken, and that the copy names the feed
- * unless it is the one that the mirror follows.
+ * unless that is the feed that the mirror follows.
  *
  * @param followed - the identity of the feed of the mirror; undefined for none
  * @returns the identity of the feed, if it is known

@@ -36,7 +36,7 @@ export async function mirror(options: MirrorOptions): Promise<number | undefined
       hasOpened = true;
       return await keepOnSession(store, { ...options, observe });
     } catch (error) {
-      // Undone: what was not committed when the signal closed the session.
+      // Closing the session has undone everything uncommitted.
       if (signal.aborted) return reached;
       if (once || !isTransient(error, hasOpened)) throw error;
       await retries.wait(unusable(error as Error)).catch(() => undefined);

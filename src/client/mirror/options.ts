@@ -10,7 +10,7 @@ export interface StoreOptions {
   readonly schema: string;
 }
 
-/** What a mirror is of, where it is, and how it is kept. */
+/** The source of a mirror, its database, and how it is kept. */
 export interface MirrorOptions extends RetryOptions, StoreOptions {
   /** The service: the URL before `/api/v1`. */
   readonly baseUrl: string;

@@ -19,7 +19,7 @@ const ANSWER_TIMEOUT_MS = 120_000;
 /** Bound on the wait for another mirror that is ending, in milliseconds. */
 const MIRROR_LOCK_MS = 5_000;
 
-/** Bound on any other lock, in milliseconds. To lose what is staged would cost more than to wait. */
+/** Bound on any other lock, in milliseconds. Losing the staged rows would cost more than waiting. */
 const LOCK_TIMEOUT_MS = 600_000;
 
 /** The first part of the advisory lock, so that it is no other program's: "mirr" in ASCII. */

@@ -14,7 +14,7 @@ import type { MirrorStore } from './store.js';
 /** The titles that a mirror is compared with wait in this table of the session. */
 export const STAGING = 'pg_temp.staged';
 
-/** In what way a row of a mirror differs from the staged one. */
+/** How a row of a mirror differs from the staged one. */
 export const FAULTS = ['missing', 'changed', 'stamp', 'extra'] as const;
 
 /** How many rows differ in each way. Newer ones are no fault: the mirror is further in the feed. */
@@ -54,7 +54,7 @@ export async function stagePages(store: MirrorStore): Promise<number> {
 /**
  * Loads the titles of a copy into the staging table of the session, and requires that they match the manifest.
  *
- * @param kept - what an earlier run has downloaded, and where more is kept
+ * @param kept - the downloads of an earlier run, and where further ones are kept
  * @throws CopyUnusable when they are not; as CopySource.downloadTitles() does; DatabaseUnavailable
  */
 export async function stageCopy(

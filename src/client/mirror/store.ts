@@ -18,7 +18,7 @@ export interface SavedState {
   readonly reached: number;
   /** The furthest position after which the feed had nothing more: the mirror has whatever was committed by then. */
   readonly caughtUp: number;
-  /** The position of what it has loaded: from there, it has followed the feed. */
+  /** The position that it was loaded at: from there, it has followed the feed. */
   readonly copyPosition: number;
 }
 
@@ -27,7 +27,7 @@ export class PositionMoved extends OperatorError {}
 
 /**
  * The tables of a mirror, in one session of its database. Rows and position change together, in one transaction. When
- * the signal is aborted, the session is closed at once, which undoes what is not committed.
+ * the signal is aborted, the session is closed at once, which undoes everything uncommitted.
  */
 export class MirrorStore {
   /** As SQL. */
@@ -123,9 +123,9 @@ export class MirrorStore {
   }
 
   /**
-   * Records that the mirror is what was loaded, within a transaction.
+   * Records that the mirror equals the load, within a transaction.
    *
-   * @param position - of what was loaded, in seconds
+   * @param position - of the load, in seconds
    * @param feedId - the identity of the feed that the position is of; undefined when unknown
    */
   async recordLoad(baseUrl: string, position: number, feedId: string | undefined): Promise<void> {
@@ -152,8 +152,8 @@ export class MirrorStore {
   }
 
   /**
-   * Runs work in a transaction: one that sees a single moment, or one that writes. Writing transactions take turns, so
-   * none meets rows that another has locked.
+   * Runs work in a transaction, which either sees a single moment or writes. Writing transactions take turns, so they
+   * never meet rows that another has locked.
    *
    * @throws the error of the work, after a rollback
    */
