@@ -5,7 +5,7 @@ import type { Config } from '../config/settings.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { RedisLink } from '../platform/redis/link.js';
 
-/** What a command may use of its process. */
+/** The process, as far as commands use it. */
 export interface CommandContext {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & {

@@ -7,7 +7,7 @@ import type { CommandContext } from './context.js';
  * Changes the database. The change applies on every server when this resolves.
  *
  * @param act - its work is committed when it resolves
- * @param affected - the developers whose callers servers may have cached. Omit it for changes of what no server caches.
+ * @param affected - the developers whose callers servers may have cached. Omit it for changes that no cache has.
  * @throws OperatorError if the database is no longer the primary: then the change is lost
  */
 export function makeChange<T>(

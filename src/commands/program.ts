@@ -37,7 +37,7 @@ const EXIT_MISUSE = 2;
  * Runs one command to its end.
  *
  * @param args - without the program's own name
- * @param context - what the command may use of its process
+ * @param context - the process, as far as commands use it
  * @returns the exit code: 0, 1 when the command failed, 2 when the arguments are wrong. A failure goes to stderr.
  */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -111,7 +111,7 @@ function finish(command: Command, path = command.name()): void {
   for (const subcommand of command.commands) finish(subcommand, `${path} ${subcommand.name()}`);
 }
 
-/** Writes commands in a text the way the program was started: `catalog` alone may be another program here. */
+/** Writes commands in a text the way the program was started: `catalog` may be another program here. */
 function asStarted(text: string, command: string): string {
   return text.replaceAll(CALL, `${command} `);
 }

@@ -152,7 +152,7 @@ async function openFile(file: string): Promise<{ source: Readable; size: number 
   throw new OperatorError(`${file} is a directory, not a file.`);
 }
 
-/** @returns what to report about a file that cannot be read; any other error unchanged */
+/** @returns the error to report for a file that cannot be read; any other error unchanged */
 function toReadError(file: string, error: unknown): unknown {
   const { code, syscall = '', message } = error as NodeJS.ErrnoException;
   if (!['open', 'fstat', 'read'].includes(syscall)) return error;

@@ -6,10 +6,10 @@ const SHOWN_ROWS = 5;
 /** How many values of each reason are shown, if some are in several rows: all that a mapping has to name. */
 const SHOWN_VALUES = 20;
 
-/** The most reasons with a group of their own. A file has fewer, unless its rows are damaged in many ways. */
+/** The most groups. A file has fewer, unless its rows are damaged in many ways. */
 const MOST_REASONS = 50;
 
-/** A value that rows of a group have instead of what they should. */
+/** A wrong value that rows of a group have. */
 interface FoundValue {
   readonly found: string;
   /** Of the first row with it. */
@@ -49,7 +49,7 @@ export class RowGroups {
   }
 
   /**
-   * @param outcome - what became of the rows
+   * @param outcome - the fate of the rows
    * @returns the groups for people, one line each, with the values below; empty without any
    */
   report(outcome: string): string {

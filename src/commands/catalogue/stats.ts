@@ -10,7 +10,7 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
     .description('Print the numbers of /api/v1/stats, and check the counters behind them.')
     .allowExcessArguments()
     .action(async ({ json }: JsonFlag, command: Command) => {
-      // With an action of its own, commander takes the name of a subcommand that does not exist for an argument.
+      // If it had an action, commander would take the name of a missing subcommand for an argument.
       if (command.args.length > 0) command.error(`error: unknown command '${command.args.join(' ')}'`);
       const counts = await withDatabase((db) => readCatalogCounts(db), { mayBeReadOnly: true });
       const lines = table(Object.entries<number>({ ...counts }), {

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { findKeyPrefix, isKeyPrefix, KEY_START, parseKey, PREFIX_IN_WORDS, type KeyHash } from '../../keys/api-key.js';
 import { readLine } from '../../platform/text/read-line.js';
 
-/** What {@link prefixOf} accepts, for a command's help. */
+/** The argument of {@link prefixOf}, for a command's help. */
 export const PREFIX_HELP = `prefix of the key, as "catalog keys list" shows it: ${PREFIX_IN_WORDS}`;
 
 /** A prefix for examples. */

@@ -20,7 +20,7 @@ export interface MirrorFlags {
   readonly schema: string;
 }
 
-/** What an error of the mirror's database means by its SQLSTATE (PostgreSQL, appendix A), and what to do about it. */
+/** Messages and advice for errors of the mirror's database, by SQLSTATE (PostgreSQL, appendix A). */
 const MEANINGS: readonly (readonly [states: RegExp, meaning: string, advice?: string])[] = [
   [
     /^23503/,
@@ -45,7 +45,7 @@ const MEANINGS: readonly (readonly [states: RegExp, meaning: string, advice?: st
 /** The longest name in PostgreSQL, in bytes. It would cut a longer one. */
 const LONGEST_NAME = 63;
 
-/** What to say about the options of {@link addMirrorOptions}. */
+/** Notes about the options of {@link addMirrorOptions}. */
 export const CONNECTION_NOTES = `${CLIENT_KEY_NOTE}
 
 Set MIRROR_DATABASE_URL to the URL of your database, or MIRROR_DATABASE_URL_FILE to a file that contains it. --into also
@@ -65,7 +65,7 @@ export function addMirrorOptions(command: Command): Command {
   );
 }
 
-/** @returns what the commands about a mirror work with @throws UsageError, OperatorError, ConfigError */
+/** @returns the settings and clients of the commands about a mirror @throws UsageError, OperatorError, ConfigError */
 export async function parseMirrorFlags(flags: MirrorFlags, context: CommandContext) {
   if (flags.from === undefined) throw new UsageError('Name the service to mirror with --from.');
   const client: ClientOptions = { baseUrl: parseBaseUrl(flags.from, '--from'), key: requireClientKey(context) };

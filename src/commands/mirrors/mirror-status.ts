@@ -22,7 +22,7 @@ export class MirrorStatus {
   /** When the mirror last had everything, in seconds since 1970. */
   #currentAt: number | undefined;
   #backlog = 0;
-  /** Whether the feed has refused the mirror, so that it waits for what it may load. */
+  /** Whether the feed has refused the mirror, so that it waits for a copy or feed that it may load. */
   #isRefused = false;
 
   constructor() {
@@ -43,7 +43,7 @@ export class MirrorStatus {
     this.metrics.addProcess();
   }
 
-  /** Counts what is observed of a mirror. */
+  /** Counts the observations of a mirror. */
   readonly observe = (observation: Observation): void => {
     switch (observation.kind) {
       case 'retrying':

@@ -4,7 +4,7 @@ import { withAdvice } from '../../errors.js';
 import { formatCount } from '../../platform/text/count.js';
 import type { ProgressDisplay } from '../output/progress-display.js';
 
-/** Reports what is observed of a mirror: as lines and, for progress, as a bar. */
+/** Reports the observations of a mirror: as lines and, for progress, as a bar. */
 export function reporter(display: ProgressDisplay, baseUrl: string): Observe {
   return (observation) => {
     const { kind } = observation;
@@ -15,7 +15,7 @@ export function reporter(display: ProgressDisplay, baseUrl: string): Observe {
   };
 }
 
-/** @returns undefined for what is not reported as a line */
+/** @returns undefined for observations without a line */
 function lineOf(observation: Observation, baseUrl: string): string | undefined {
   switch (observation.kind) {
     case 'retrying':

@@ -4,7 +4,7 @@ import { formatCount } from '../../platform/text/count.js';
 import { printable } from '../../platform/text/plain-text.js';
 
 export interface ProgressDisplayOptions {
-  /** What the rows are. */
+  /** The kind of the rows. */
   readonly label: string;
   /** Bytes to read; undefined when unknown. */
   readonly size?: number | undefined;

@@ -29,7 +29,7 @@ export function addJsonCommand(
 }
 
 /**
- * Writes what a command has done: as a JSON document alone with `--json`, otherwise as text.
+ * Writes the result of a command: with `--json` only a JSON document, otherwise text.
  *
  * @param document - its names are written in snake case: `planId` becomes `plan_id`
  * @param text - lines for people, the last one without its line end

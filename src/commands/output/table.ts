@@ -7,7 +7,7 @@ interface Age {
   readonly timestamp: string;
 }
 
-/** What a table shows in a place: null as `-`, a boolean as yes or no. */
+/** The text of a cell: null as `-`, a boolean as yes or no. */
 type Cell = string | number | boolean | Age | null;
 
 /** The heading of a column, and the text of its cells. */
@@ -19,7 +19,7 @@ interface Output {
   readonly columns?: number;
 }
 
-/** The columns that are cut where a table is too wide for its terminal. The others hold what people copy. */
+/** The columns that are cut where a table is too wide for its terminal. The others hold text that people copy. */
 const FREE_TEXT = ['label', 'project name', 'state', 'details', 'name'];
 
 /** No column gets narrower. */

@@ -23,7 +23,7 @@ export interface Demo {
 
 /**
  * Imports the demo catalogue into an empty database, and creates a demo developer if there are no developers. A
- * catalogue and keys in use are left alone.
+ * catalogue and keys in use stay as they are.
  *
  * @param signal - interrupts the import
  */
@@ -76,7 +76,7 @@ export function welcome(
   return [`\nCatalog Lookup Service on ${url}`, ...firstCalls(url, key), ...(site ? pages : []), ''].join('\n');
 }
 
-/** @param key - undefined for one that was printed before */
+/** @param key - undefined for a key that was printed before */
 function firstCalls(url: string, key: string | undefined): string[] {
   const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
   const authorization = key === undefined ? '"Authorization: Bearer $KEY"' : `'Authorization: Bearer ${key}'`;
