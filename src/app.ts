@@ -17,7 +17,7 @@ import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import { recordRequests, type RecordParts } from './http/telemetry/record-requests.js';
 
-/** What the application is made from, by the stage that takes it. */
+/** The parts of the application, by the stage that takes them. */
 export interface AppParts {
   readonly record: Omit<RecordParts, 'operationOf'>;
   readonly closer: ConnectionCloser;

@@ -10,7 +10,7 @@ import { PACKAGE_ROOT } from './platform/process/package-root.js';
 /** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
 
-// Packages that are loaded from here on would print what they send, such as the password of Redis.
+// Packages that are loaded from here on would print the commands they send, with the password of Redis.
 delete process.env.DEBUG;
 
 const stopping = new AbortController();

@@ -72,7 +72,7 @@ export class Problem extends Error {
 }
 
 interface OperatorErrorExtras {
-  /** What to do about it on the command line, in sentences. It names a command as `catalog …`. */
+  /** Advice for the command line, in sentences. It names a command as `catalog …`. */
   readonly advice?: string | undefined;
   /** `not_found`: the named thing does not exist; a page answers with 404. */
   readonly kind?: 'not_found' | undefined;

@@ -26,7 +26,7 @@ export class ClientRefused extends Error {
   override readonly name = 'ClientRefused';
 }
 
-/** The person or the provider declined, or the browser is not the one that began the sign-in. */
+/** The person or the provider declined, or another browser began the sign-in. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
 
@@ -99,7 +99,7 @@ export class OidcProvider {
   }
 
   /**
-   * Whether the returning browser is the one that began the sign-in. Check this first: it costs nothing.
+   * Whether the returning browser has begun the sign-in. Check this first: it costs nothing.
    *
    * @param secret - from the browser's cookie
    * @param answer - the query that the provider sent the browser back with

@@ -33,7 +33,7 @@ export function parseWholeNumber(least: number, most: number): (text: string) =>
   };
 }
 
-/** What to do about a URL that cannot be read. */
+/** The advice for a URL that cannot be read. */
 export const ENCODE = 'in a user name or password, write / ? # % @ as %2F %3F %23 %25 %40';
 
 /** @returns the text itself: the driver has its own parser of URLs */

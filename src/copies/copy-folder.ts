@@ -13,7 +13,7 @@ const LOCK_NAME = '.publishing';
 /** A run that has not refreshed its lock for this long has been killed, in milliseconds. */
 const STALE_AFTER_MS = 15_000;
 
-/** What this module names, and so may remove. Files with other names stay. */
+/** The names that this module gives. It removes no other files. */
 const FILE = /^(?:titles|people|collections)-\d+-[0-9a-f]{16}\.ndjson\.gz$/;
 const PARTIAL = /^(?:titles|people|collections|manifest(?:-\d+)?\.json)\.[0-9a-f]{16}\.partial$/;
 
@@ -25,14 +25,14 @@ export interface CopyFolder {
   nextTime(nowMs: number): Date;
   /** Writes a file that has no name of its own yet, and flushes it to the disk. */
   write(kind: string, pieces: AsyncIterable<Buffer>): Promise<void>;
-  /** Names the files that were written, then replaces the manifest, then removes what only older copies need. */
+  /** Names the files that were written, then replaces the manifest, then removes files that only older copies need. */
   publish(manifest: Manifest): Promise<void>;
   /** Removes files that were not published, and unlocks the folder. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a folder of copies and removes what a killed run has left there.
+ * Opens a folder of copies and removes the remains of a killed run.
  *
  * @param baseUrl - the service that the copies are of
  * @throws OperatorError when another run is using the folder, or it holds copies of another service
@@ -40,7 +40,7 @@ export interface CopyFolder {
 export async function openCopyFolder(folder: string, baseUrl: string): Promise<CopyFolder> {
   const { lost, release } = await lockFolder(folder);
   const inFolder = (name: string): string => join(folder, name);
-  // Of this run alone: one that was suspended must not take the files of the run that has replaced it.
+  // Of this run only: a suspended run must not take the files of its replacement.
   const run = randomBytes(8).toString('hex');
   const partial = (name: string): string => inFolder(`${name}.${run}.partial`);
   try {
@@ -51,7 +51,7 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
       });
     }
     const newestTime = newest === undefined ? 0 : Date.parse(newest.created_at);
-    // What a run that was killed has left.
+    // The remains of a killed run.
     await removeMatching(folder, (name) => PARTIAL.test(name));
     await removeUnpublished(folder);
     return {
@@ -67,7 +67,7 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
           lost.throwIfAborted();
           await writeFileAtomic(inFolder(name), text, partial(name));
         }
-        // The copy is published. What could not be removed is an error of the next run.
+        // The copy is published. If a file cannot be removed, the next run reports it.
         await removeUnpublished(folder).catch(() => undefined);
       },
       async close() {
@@ -81,7 +81,7 @@ export async function openCopyFolder(folder: string, baseUrl: string): Promise<C
   }
 }
 
-/** Removes what this module has named and no copy has that is kept; nothing without a manifest. */
+/** Removes files of this module that no kept copy has; nothing without a manifest. */
 async function removeUnpublished(folder: string): Promise<void> {
   const published = await readPublished(folder);
   if (published === undefined) return;

@@ -4,12 +4,12 @@ import { isObject, parseJson } from '../platform/text/json.js';
 
 /** A file of a published copy. It never changes under its name. */
 export interface CopyFile {
-  /** What its rows are: titles, people or collections. Later versions may add kinds. */
+  /** The kind of its rows: titles, people or collections. Later versions may add kinds. */
   readonly kind: string;
   readonly name: string;
   /** The size of the compressed file. */
   readonly bytes: number;
-  /** The size of what it decodes to. */
+  /** The size after decoding. */
   readonly decoded_bytes: number;
   readonly rows: number;
   /** The SHA-256 of the compressed file, in hexadecimal. */

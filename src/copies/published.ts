@@ -19,7 +19,7 @@ export interface DatedManifest {
   readonly manifest: Manifest;
 }
 
-/** What a folder of published copies has. */
+/** The copies in a folder. */
 export interface PublishedCopies {
   /** The text of the newest manifest. */
   readonly text: string;

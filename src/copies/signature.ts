@@ -35,7 +35,7 @@ export function parsePublicKey(text: string): KeyObject {
       : createPublicKey({ key: Buffer.from(text.trim(), 'base64'), format: 'der', type: 'spki' });
     if (key.asymmetricKeyType === 'ed25519') return key;
   } catch {
-    // The error below says what to do.
+    // The error below has the advice.
   }
   throw new OperatorError('The public key is not an Ed25519 key in PEM or base64.', {
     advice: 'Ask the operator of the service for it.',

@@ -7,7 +7,7 @@ export interface Developer {
   readonly id: number;
   readonly projectName: string;
   readonly attributionRequired: boolean;
-  /** The plan of keys that the developer creates. Each key then has a plan of its own. */
+  /** The plan of keys that the developer creates. Later, the plan of each key may change. */
   readonly planId: string;
   readonly suspendedAt: string | null;
   readonly createdAt: string;

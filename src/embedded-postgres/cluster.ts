@@ -21,7 +21,7 @@ const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
  */
 export async function ensureCluster(dataDir: string, programs: string, account?: Account): Promise<string> {
   const cluster = join(dataDir, CLUSTER_FOLDER);
-  // A link that leads nowhere is data that is missing, not a first start.
+  // A dangling link means that the data is missing; do not create a new cluster.
   if (!(await lstat(cluster).catch(() => undefined))) {
     for (const name of await readdir(dataDir)) {
       if (name.startsWith(UNFINISHED_PREFIX)) await removeUnfinished(join(dataDir, name));
@@ -41,7 +41,7 @@ async function initialize(folder: string, programs: string, account?: Account): 
   const args = [
     `--pgdata=${folder}`,
     `--username=${SUPERUSER}`,
-    // Who reaches the socket may connect: only the account and root can enter its folder.
+    // Anyone who can reach the socket may connect: only the account and root can enter its folder.
     '--auth-local=trust',
     '--auth-host=reject',
     '--encoding=UTF8',
@@ -54,7 +54,7 @@ async function initialize(folder: string, programs: string, account?: Account): 
   await run(join(programs, 'bin/initdb'), args, account);
 }
 
-/** Removes what an interrupted attempt has left. If an orphaned initdb is still writing, the next start does. */
+/** Removes the remains of an interrupted attempt. If an orphaned initdb is still writing, the next start does. */
 async function removeUnfinished(path: string): Promise<void> {
   const folder = await realpath(path).catch(() => path);
   for (const each of [folder, path]) await rm(each, { recursive: true, force: true }).catch(() => undefined);

@@ -18,10 +18,10 @@ const MAX_SOCKET_PATH = 103;
 /** How long to wait for a server that stops, such as that of a process which was killed, in milliseconds. */
 const MAX_STOPPING_MS = 5_000;
 
-/** How long to wait for another process that starts PostgreSQL or uses it alone, in milliseconds. */
+/** How long to wait for another process that starts PostgreSQL, or has it to itself, in milliseconds. */
 const MAX_LOCKED_MS = 120_000;
 
-/** What some errors mean here, by their codes. */
+/** Explanations of errors, by their codes. */
 const HINTS: Readonly<Record<string, string>> = {
   ELOCKED: 'another process of the service is already running there',
   ENOENT: 'its data or a program is missing; on Linux it needs glibc, which Alpine Linux, for example, does not have',

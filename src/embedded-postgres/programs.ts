@@ -108,7 +108,7 @@ async function repair(folder: string): Promise<void> {
   for (const program of ['postgres', 'initdb']) await chmod(join(folder, 'bin', program), 0o755);
 }
 
-/** Copies the programs if there is no copy yet, in one step: what has the final name is complete. */
+/** Copies the programs if there is no copy yet, in one step: a copy with the final name is complete. */
 async function copyPrograms(folder: string, openDirectory: string): Promise<string> {
   const { version } = JSON.parse(await readFile(join(folder, '../package.json'), 'utf8')) as { version: string };
   const copy = join(openDirectory, `postgresql-${version}`);
@@ -121,7 +121,7 @@ async function copyPrograms(folder: string, openDirectory: string): Promise<stri
   return copy;
 }
 
-/** Makes a new folder for this process alone, inside one that everybody can enter whatever the umask. */
+/** Makes a new folder that only this process uses, in a parent that everybody can enter, whatever the umask. */
 export async function makeOpenFolder(parent: string, prefix: string): Promise<string> {
   await mkdir(parent, { recursive: true });
   await chmod(parent, 0o755);

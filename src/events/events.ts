@@ -53,7 +53,7 @@ export interface EventDetails {
   readonly with?: SignInWay;
 }
 
-/** What happened to a developer, or to a key of the developer. It never holds a secret. */
+/** An event of a developer, or of a key of the developer. It never holds a secret. */
 export interface DeveloperEvent {
   /** Its place among events of the same time. */
   readonly id: number;

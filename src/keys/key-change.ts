@@ -113,8 +113,8 @@ export async function lockKey(transaction: Knex.Transaction, prefix: string, by:
   const key = transaction('api_keys').where(
     by.kind === 'developer' ? { prefix, developer_id: by.developerId } : { prefix },
   );
-  // The record is read by the next statement: the one that waits for the lock does not see a successor that another
-  // transaction has just committed.
+  // Two statements: the one that waits for the lock would not see a successor that another transaction has just
+  // committed.
   const locked = await key.clone().forUpdate().first<object | undefined>('id');
   const record = locked && (await key.first<KeyRecord | undefined>(keyFields(transaction)));
   if (record === undefined) throw unknownPrefix(prefix);

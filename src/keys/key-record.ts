@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 
-/** What is stored about a key. Times are RFC 3339 in UTC, by the database's clock. */
+/** A stored key. Times are RFC 3339 in UTC, by the database's clock. */
 export interface KeyRecord {
   readonly prefix: string;
   readonly developerId: number;
@@ -89,7 +89,7 @@ export type KeyHint =
   | { readonly kind: 'unused'; readonly days: number }
   /** In whole days, rounded down: 0 for less than one. */
   | { readonly kind: 'expires_soon'; readonly days: number }
-  /** The key ends, and the one that replaced it is no longer active. */
+  /** The key ends, and its successor is no longer active. */
   | { readonly kind: 'no_replacement' };
 
 /** A key that was not used for this many days is probably no longer needed. */

@@ -36,7 +36,7 @@ export async function revokeKey(
   });
 }
 
-/** The keys of this service among those that somebody has found, by their hashes. */
+/** The keys of this service among found strings, by their hashes. */
 export type FoundKeys = ReadonlyMap<KeyHash, { readonly developerId: number; readonly wasRevoked: boolean }>;
 
 /**

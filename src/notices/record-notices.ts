@@ -5,7 +5,7 @@ const EXPIRY_DAYS = { first: 14, last: 3 } as const;
 
 /**
  * Records the keys that expire soon, each once. A key that was created later than one of the dates has no notice of that
- * date, and neither has a key that was rolled. A changed expiry has notices of its own.
+ * date, and neither has a key that was rolled. A changed expiry has new notices.
  *
  * @param most - the most notices that are recorded
  * @returns whether there may be more

@@ -14,8 +14,8 @@ export interface RunningService {
   /** The migrations that this start has applied. */
   readonly applied: readonly string[];
   /**
-   * Stops listening, finishes the current requests, saves what is in memory, and stops what was started. Takes a
-   * bounded time and never rejects: failures are logged.
+   * Stops listening, finishes the current requests, saves the records in memory, and stops every part. Takes a bounded
+   * time and never rejects: failures are logged.
    *
    * @param drains - whether the server first keeps serving for DRAIN_SECONDS, while balancers and clients leave
    */
@@ -34,7 +34,7 @@ export function createService(options: ServiceOptions): Promise<RunningService> 
   );
 }
 
-/** Opens the parts, then what uses them. The servers close first, the databases last. */
+/** Opens the parts, then the servers, which close first. The databases close last. */
 async function open(options: ServiceOptions, opened: CloseStack): Promise<RunningService> {
   let stopping: Promise<void> | undefined;
   let url = '';

@@ -16,7 +16,7 @@ import { startJobs } from './parts/jobs.js';
 /** The parts of a service that its servers and its metrics use. */
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
 
-/** What the parts need of the service that they belong to. */
+/** The state of the service that its parts depend on. */
 interface Life {
   readonly isStopping: () => boolean;
   /** The origin of the public pages, once their server listens. */

@@ -8,7 +8,7 @@ import type { Micros } from '../platform/time/micros.js';
 import type * as OperatorPages from './operator-pages.js';
 import type * as Site from './site.js';
 
-/** What a service is made from. */
+/** The configuration of a service, and the parts that its process provides. */
 export interface ServiceOptions {
   readonly config: Config;
   readonly log: Logger;

@@ -6,7 +6,7 @@ import { createLog } from '../platform/telemetry/log.js';
 import { printable, printableLines } from '../platform/text/plain-text.js';
 import type { Config } from '../config/settings.js';
 
-/** Bound on what waits for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
+/** Bound on lines that wait for a reader, in bytes: 4,000 common lines. Later lines are dropped. */
 const MAX_WAITING_BYTES = 1_048_576;
 
 /** A pipe takes this many bytes whole or not at all (pipe(7)), which keeps the lines of several processes apart. */
@@ -17,7 +17,7 @@ const LAST_LINES_MS = 1_000;
 
 const STDOUT = 1;
 
-/** What the log needs of its process. */
+/** The process that the log belongs to. */
 interface LogProcess {
   readonly stdout: { readonly isTTY?: boolean; readonly fd?: number; readonly hasColors?: () => boolean };
   /** Aborted when the process must end. */

@@ -95,7 +95,7 @@ export function acceptedWords({ type }: Column): string {
 /**
  * Finds our columns in the header of a file.
  *
- * @returns the index of each of our columns in the file; -1 for an optional one that the file lacks
+ * @returns the index of each of our columns in the file; -1 for an optional column that the file lacks
  * @throws OperatorError when a needed column is missing, or one of ours is there twice
  */
 export function locateColumns(columns: readonly MappedColumn[], header: readonly string[]): number[] {

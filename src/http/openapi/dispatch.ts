@@ -9,7 +9,7 @@ import type { Middleware, RequestContext, RequestState } from '../request/contex
 import type { Target } from '../request/target.js';
 import { ContractRouter, ParameterValidator } from './contract-router.js';
 
-/** What the contract is needed for. */
+/** The uses of the contract. */
 export interface ByContract {
   /**
    * The last stage of a request: routes it, validates it, and calls the operation. It throws Problem not_found,

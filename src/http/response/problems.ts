@@ -29,7 +29,7 @@ export const problems =
     }
   };
 
-/** Converts any error to one that a client may see. Anything but a Problem is a bug, and its text stays in the log. */
+/** Converts any error to a Problem for the client. Any other error is a bug, and its text stays in the log. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (isDatabaseUnavailable(error)) return serviceUnavailable({ cause: error });

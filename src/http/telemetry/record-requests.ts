@@ -8,7 +8,7 @@ import type { Middleware, RequestContext } from '../request/context.js';
 import { describeRequestError } from './loggable-error.js';
 import { redactUrl } from './redact-url.js';
 
-/** The label of a request that reached no operation, and of one that got no answer. */
+/** The labels of requests that reached no operation, and of those without an answer. */
 const NONE = 'none';
 
 /** The label of a probe. Probes are not requests of clients, and a server that drains or has no database fails them. */

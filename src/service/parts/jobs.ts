@@ -14,13 +14,13 @@ import { totalDays } from '../../usage/usage-totals.js';
 import type { ServiceOptions } from '../options.js';
 import { timeBounds, type Databases } from './databases.js';
 
-/** The intervals of jobs, in milliseconds. A crash loses what was not saved yet. */
+/** The intervals of jobs, in milliseconds. A crash loses everything since the last save. */
 const SAVE_MS = 10_000;
 const ROLL_UP_MS = 60_000;
 const TOTAL_MS = 600_000;
 const REMOVE_MS = 300_000;
 
-/** What is removed, as part of the name of its job. Reads already ignore it. */
+/** The rows that are removed, as part of the name of the job. Reads already ignore them. */
 const REMOVALS = {
   'expired sessions': removeExpired,
   'old usage': removeOldUsage,
@@ -31,7 +31,7 @@ const REMOVALS = {
 } as const;
 
 /**
- * Starts the jobs that no request waits for, on a connection of their own.
+ * Starts the jobs that no request waits for, on a separate connection.
  *
  * @param opened - stops them when it is closed, and saves the records of requests for the last time
  * @returns the records of requests that are kept in memory, and the jobs, to which other parts add theirs

@@ -28,14 +28,14 @@ export interface NoticeCounts {
   readonly givenUp: number;
 }
 
-/** What a server does about notices. */
+/** The notices of a server. */
 export interface Notices {
   readonly counts: NoticeCounts;
   readonly quotas: QuotaNotices;
 }
 
 /**
- * Starts to record what the operator should know in the database, and to send it. No request waits for it.
+ * Starts to record notices to the operator in the database, and to send them. No request waits for them.
  *
  * @returns undefined without `NOTIFY_URL`
  */
@@ -64,7 +64,7 @@ export function startNotices({ config, log }: Pick<ServiceOptions, 'config' | 'l
   return { counts, quotas };
 }
 
-/** Sends the next notice that is due, and counts what was not delivered. @returns whether another one may be due */
+/** Sends the next notice that is due, and counts failures. @returns whether another notice may be due */
 async function sendNext(
   db: Knex,
   webhook: Webhook,
