@@ -8,14 +8,14 @@ import { recurring, type Recurring } from '../platform/async/recurring.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
-import { createAdmission, type Admit } from './admission.js';
+import { createAdmission } from './admission.js';
 import { CallerCache } from './caller-cache.js';
-import { callerLoader, type LoadCaller } from './callers.js';
+import { callerLoader } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import { MemoryLimiter } from './charge/memory.js';
 import { RedisLimiter } from './charge/redis.js';
-import { ANNOUNCEMENTS, changeCallers, type ChangeCallers } from './change-callers.js';
-import { createVersion, publishTimeline, type Version } from './versions.js';
+import { ANNOUNCEMENTS, changeCallers } from './change-callers.js';
+import { createVersion, publishTimeline } from './versions.js';
 
 /** How much longer than its request a lookup of a key waits for its turn, in milliseconds. */
 const LOOKUP_MARGIN_MS = 100;
@@ -37,25 +37,14 @@ export interface AdmissionOptions {
   readonly timelineIntervalMs?: number | undefined;
 }
 
-/** Admission, with the parts that a server measures. */
-export interface OpenedAdmission {
-  readonly admit: Admit;
-  readonly limiter: Limiter;
-  /** Undefined without Redis. */
-  readonly redis: RedisLink | undefined;
-  /** Undefined without Redis: only a version there can confirm a record. */
-  readonly cache: CallerCache | undefined;
-  readonly changeCallers: ChangeCallers;
-  close(): Promise<void>;
-}
-
 /**
  * Opens admission: with a cache and with limits for all servers where there is a Redis, else for this process. Resolves
  * in bounded time, even if Redis or the announcements cannot be reached.
  *
+ * @returns admission, with the parts that a server measures. Without Redis, which confirms records, it has no cache
  * @throws OperatorError for a node of a Redis Cluster
  */
-export async function openAdmission(options: AdmissionOptions): Promise<OpenedAdmission> {
+export async function openAdmission(options: AdmissionOptions) {
   const { config, clock, database } = options;
   const { db, fence } = database;
   // Loading callers leaves half of the connections to requests whose caller is known.
@@ -63,55 +52,48 @@ export async function openAdmission(options: AdmissionOptions): Promise<OpenedAd
   const loadCaller = callerLoader(db, connections, clock, config.requestTimeoutMs + LOOKUP_MARGIN_MS);
   const cache = new CallerCache(fence, clock);
   const address = redisAddressOf(config);
-  if (address !== undefined) {
-    const shared = new SharedAdmission(loadCaller, cache, address, options);
-    await shared.start();
-    return shared;
-  }
-  const limiter = new MemoryLimiter();
+  const shared = address && new SharedState(address, cache, options);
+  const redis = shared?.redis;
+  const limiter: Limiter = redis ? new RedisLimiter(redis) : new MemoryLimiter();
+  await shared?.start();
   return {
-    admit: createAdmission({ loadCaller, limiter, cache, createVersion: async () => undefined }),
+    admit: createAdmission({
+      loadCaller,
+      limiter,
+      cache,
+      createVersion: async (id) => redis && ifAvailable(createVersion(redis, fence, id)),
+    }),
     limiter,
-    redis: undefined,
-    cache: undefined,
-    changeCallers: changeCallers({ db, fence, redis: undefined }),
-    close: () => Promise.resolve(),
+    redis,
+    cache: shared && cache,
+    changeCallers: changeCallers({ db, fence, redis }),
+    close: async () => shared?.close(),
   };
 }
 
-/** Admission with limits and versions in Redis, and a cache in this process. */
-class SharedAdmission implements OpenedAdmission {
+/** The state that servers share: versions and the timeline in Redis, and the announcements, which keep the cache open. */
+class SharedState {
   readonly redis: RedisLink;
-  readonly limiter: Limiter;
-  readonly admit: Admit;
-  readonly changeCallers: ChangeCallers;
   readonly #fence: Fence;
   readonly #announcements: AnnouncementReader;
   readonly #publishing: Recurring;
 
   constructor(
-    loadCaller: LoadCaller,
-    readonly cache: CallerCache,
     address: RedisAddress,
+    cache: CallerCache,
     { log, database, health, clock, redisTimeoutMs, timelineIntervalMs = TIMELINE_INTERVAL_MS }: AdmissionOptions,
   ) {
-    const { db, fence, connectDedicated } = database;
-    this.#fence = fence;
+    this.#fence = database.fence;
     const onRedisChange: RedisListener = (state, error, lostShards) => {
       // Also when something is lost: the shard of the timeline may be back while another one is not.
       void this.#publish();
       health.note('redis', state, error, lostShards);
     };
-    const redis = new RedisLink(address, onRedisChange, {
+    this.redis = new RedisLink(address, onRedisChange, {
       timeoutMs: redisTimeoutMs,
       onSentinelLost: (err) => log.warn({ err }, 'a Sentinel cannot be reached'),
     });
-    this.redis = redis;
-    this.limiter = new RedisLimiter(redis);
-    const create = (id: number): Promise<Version | undefined> => ifAvailable(createVersion(redis, fence, id));
-    this.admit = createAdmission({ loadCaller, limiter: this.limiter, cache, createVersion: create });
-    this.changeCallers = changeCallers({ db, fence, redis });
-    this.#announcements = new AnnouncementReader(connectDedicated, ANNOUNCEMENTS, clock, {
+    this.#announcements = new AnnouncementReader(database.connectDedicated, ANNOUNCEMENTS, clock, {
       onLook: (changed, beganAt) => {
         cache.apply({ kind: 'look', changed, beganAt });
         health.note('announcements', 'up');
@@ -122,7 +104,7 @@ class SharedAdmission implements OpenedAdmission {
     });
     // This server may still look at the older primary, and others may be connected to it: publishing the timeline
     // disconnects them.
-    fence.onRaised(() => {
+    this.#fence.onRaised(() => {
       this.#announcements.reconnect();
       void this.#publish();
     });

@@ -68,7 +68,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ['now.read_at - last.read_at > LONGEST_GAP_MS', 'now.read_at < 0'], suites: ['admission/admission'] },
     { fault: 'an old primary replaces an expired version', of: 'createVersion',
       swap: ['await publishTimeline(redis, fence);', ''], suites: ['replica/failover'] },
-    { fault: 'a server detects a promotion only by changed developers', of: 'SharedAdmission',
+    { fault: 'a server detects a promotion only by changed developers', of: 'SharedState',
       swap: ['recurring(() => this.#publish(), timelineIntervalMs)', 'recurring(() => this.#publish(), 2 ** 30)'], suites: ['replica/failover'] },
     { fault: 'a cached caller is found by a part of the hash', of: 'CallerCache.get',
       swap: ['this.#records.get(hash)', 'this.#records.get(hash.slice(0, 1)) ?? [...this.#records.values()][0]'], suites: ['admission/caller-cache'] },
