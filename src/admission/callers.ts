@@ -50,7 +50,7 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
  * before the query was sent, so it ends no later than in the database.
  *
  * @param hashes - the SHA-256 of each whole key, in base64
- * @returns the callers by the hash of their key; none for unknown, revoked and expired keys, and for keys of suspended
+ * @returns the callers by the hash of their key, without those of unknown, revoked and expired keys and of suspended
  *   developers
  */
 async function findCallers(
@@ -88,7 +88,7 @@ const MAX_BATCH_SIZE = 64;
 /**
  * Creates a loader that sends few queries at a time. Loads that arrive meanwhile share the next query, also those of
  * the same key. A load cannot distinguish a valid key from an unknown one beforehand, so a flood of unknown keys
- * occupies these connections alone and leaves the others to requests whose caller is cached.
+ * occupies only these connections, and leaves the others to requests whose caller is cached.
  *
  * @param queriesAtOnce - the most connections that the loads occupy
  * @param clock - the clock that `expiresAt` is measured on

@@ -78,8 +78,8 @@ export async function publishTimeline(redis: RedisLink, fence: Fence): Promise<v
 }
 
 /**
- * Creates the version of a developer who has none. It confirms no record that was kept before. A server on an older
- * primary finds that out first: the version that was there may have been of the newer one.
+ * Creates a developer's missing version. It confirms no record that was kept before. A server on an older primary finds
+ * that out first: the version that was there may have been of the newer one.
  *
  * @returns undefined if somebody else was quicker
  * @throws RedisUnavailable

@@ -17,7 +17,7 @@ const ITEM = new RegExp(`(${TEXT})((?:${PARAMETER})*)`, 'g');
 /**
  * Computes the pause before the next poll from the fields of draft-ietf-httpapi-ratelimit-headers-11: half of the
  * requests that each quota has left, spread over the time until it is reset. A quota of another unit than requests, or
- * one that `RateLimit-Policy` does not describe, is ignored.
+ * a quota that `RateLimit-Policy` does not describe, is ignored.
  *
  * @returns milliseconds, from 1 to 60 s; undefined when the service sends no quota of requests
  */

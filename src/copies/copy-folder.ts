@@ -23,9 +23,9 @@ export interface CopyFolder {
   readonly lost: AbortSignal;
   /** @returns the time of the next copy: later than that of the newest, whatever the clock says */
   nextTime(nowMs: number): Date;
-  /** Writes a file that has no name of its own yet, and flushes it to the disk. */
+  /** Writes a file under a temporary name, and flushes it to the disk. */
   write(kind: string, pieces: AsyncIterable<Buffer>): Promise<void>;
-  /** Names the files that were written, then replaces the manifest, then removes files that only older copies need. */
+  /** Names the written files, then replaces the manifest, then removes files that only older copies need. */
   publish(manifest: Manifest): Promise<void>;
   /** Removes files that were not published, and unlocks the folder. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ const READ_TIMEOUT_MS = 500;
 
 const DATED_MANIFEST = /^manifest-(\d+)\.json$/;
 
-/** The manifest of a copy that is kept, under a name of its own: by the time of the copy. */
+/** The manifest of a kept copy, named by the time of the copy. */
 export interface DatedManifest {
   readonly name: string;
   readonly manifest: Manifest;
@@ -53,9 +53,9 @@ export function openPublishedFolder(path: string): PublishedFolder {
 }
 
 /**
- * Reads which copies a folder has. Each copy has its manifest also under a name of its own. This one is written before
- * `manifest.json`, so one that is newer than `manifest.json` is left over from a run that published nothing. One that
- * is damaged or unreadable is skipped, with its copy.
+ * Reads which copies a folder has. Each copy also has a dated manifest, which is written before `manifest.json`. One
+ * that is newer than `manifest.json` is left over from a run that published nothing. A damaged or unreadable one is
+ * skipped, with its copy.
  *
  * @returns undefined for a folder without `manifest.json`
  * @throws OperatorError if `manifest.json` is damaged, or the system's error

@@ -3,7 +3,7 @@ import { chown, lstat, mkdir, readdir, realpath, rename, rm, symlink } from 'nod
 import { join } from 'node:path';
 import { type Account, canReach, makeOpenFolder, OPEN_DIRECTORY, run } from './programs.js';
 
-/** The only role of the cluster. It owns everything: the database serves one service alone. */
+/** The only role of the cluster. It owns everything: the database serves only this service. */
 export const SUPERUSER = 'catalog';
 
 /** The folder of PostgreSQL's own files in a data directory, or a symbolic link to it. */

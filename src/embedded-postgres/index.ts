@@ -41,8 +41,8 @@ export interface EmbeddedPostgresOptions {
   readonly packageRoot: string;
   /**
    * Given by a process that serves: it starts the server and lets others use it. Called when the server ends before
-   * `close`. Without it, this process uses the server of a process that serves. If there is none, it starts one for its
-   * own duration, in which the others wait.
+   * `close`. Without it, this process uses the server of a process that serves, or else starts one and stops it at its
+   * end; other processes wait until then.
    */
   readonly onLost?: ((reason: OperatorError) => void) | undefined;
 }
@@ -98,7 +98,7 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions): Pr
   }
 }
 
-/** Whether the server of a process that serves runs, which this one may join. Waits for one that is about to stop. */
+/** Whether a serving process runs a server that this one may join. Waits for a server that is about to stop. */
 async function isServed(address: pg.ClientConfig, mayJoin: boolean): Promise<boolean> {
   const deadline = Date.now() + MAX_STOPPING_MS;
   for (;;) {

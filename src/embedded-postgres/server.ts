@@ -56,7 +56,7 @@ export interface Server {
 }
 
 /**
- * Starts a server, and waits until it accepts connections. The caller has made sure that none runs.
+ * Starts a server, and waits until it accepts connections. The caller has made sure that no server runs.
  *
  * @throws Error with the end of the log when the server does not start
  */
@@ -114,7 +114,7 @@ async function launch({ programs, cluster, account, logFile, address, settings }
 }
 
 /**
- * Looks for a server, and creates the service's database if it has none.
+ * Looks for a server, and creates the service's database if that is missing.
  *
  * @returns whether it is ready or absent, or why it refuses connections, such as while it starts or stops
  */

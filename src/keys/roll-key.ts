@@ -13,7 +13,7 @@ export interface RolledKey {
  * Replaces a key with a successor with the same label, plan and developer. The old key expires after the overlap, or at
  * its own time if that comes first.
  *
- * The successor gets the old key's lifetime, from its creation to its expiry: 90 days for 90 days, and none for none.
+ * The successor gets the old key's lifetime, from its creation to its expiry, or no expiry like the old key.
  *
  * @param overlapSeconds - 0 ends the old key at once
  * @throws KeyRefused when no key has this prefix, or when it is revoked, expired or already rolled

@@ -139,8 +139,8 @@ async function stageLines(store: MirrorStore, lines: Buffer): Promise<number> {
 }
 
 /**
- * Requires that the lines of a file are no more than the manifest lists, and none longer than a title can be, before
- * they are stored.
+ * Requires that a file has no more lines than the manifest lists, and no line longer than a title can be, before they
+ * are stored.
  */
 async function* requireBounds(
   { name, decoded_bytes: most, rows }: CopyFile,

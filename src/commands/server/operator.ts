@@ -29,7 +29,7 @@ export const registerOperator: RegisterCommand = (program, context) => {
     });
 };
 
-/** @returns the origin of the operator pages @throws OperatorError if servers have none or choose its port */
+/** @returns the origin of the operator pages @throws OperatorError if there are none, or at no fixed port */
 function originOf({ metricsAddress, operatorPages }: Config): string {
   if (metricsAddress === undefined) {
     throw new OperatorError('There are no operator pages: METRICS_ADDRESS is off.', {

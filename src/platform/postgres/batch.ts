@@ -38,8 +38,8 @@ export function batched<Key, Value>(
 }
 
 /**
- * Like {@link batched}, for reads that cannot be joined. Requests for one key, or for none, share a read. Keys are read
- * in parallel.
+ * Like {@link batched}, for reads that cannot be joined. Requests for the same key, or without a key, share a read.
+ * Keys are read in parallel.
  *
  * @param identify - gives two keys the same text when their reads are the same
  */

@@ -34,7 +34,7 @@ export function openDatabase(options: PoolOptions): Knex {
   return db;
 }
 
-/** @returns the pool behind a handle of {@link openDatabase}; a transaction has none */
+/** @returns the pool behind a handle of {@link openDatabase} @throws Error for a transaction */
 export function poolOf(db: Knex): Pool {
   const pool = POOLS.get(db);
   if (pool === undefined) throw new Error('this is no handle of openDatabase');
