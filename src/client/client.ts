@@ -3,7 +3,6 @@ import { OperatorError, UsageError } from '../errors.js';
 import { isObject, parseJson } from '../platform/text/json.js';
 import { printable } from '../platform/text/plain-text.js';
 import { adaptiveInterval } from './poll-interval.js';
-import { readText } from './read-text.js';
 import { parseRetryAfter, TemporaryFailure } from './retry.js';
 
 /** The longest part of a server's text that a message shows, in characters. */
@@ -263,4 +262,21 @@ function reasonOf(error: unknown): string {
   if (error.cause instanceof Error) return reasonOf(error.cause);
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join(', ');
   return error.message;
+}
+
+/**
+ * Reads a response as text, up to a bound on its decoded size: compression multiplies what a few bytes on the wire
+ * become, and a response may have no end.
+ *
+ * @returns undefined if it is larger; the rest is not read
+ */
+async function readText({ body }: Response, maxBytes: number): Promise<string | undefined> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) return undefined;
+    pieces.push(piece);
+  }
+  return new TextDecoder().decode(Buffer.concat(pieces));
 }
