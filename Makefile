@@ -18,6 +18,8 @@ SPECTRAL := @stoplight/spectral-cli@6.16.3 @stoplight/spectral-owasp-ruleset@2.0
 STRYKER := @stryker-mutator/core@9.6.1 @stryker-mutator/tap-runner@9.6.1
 # The last version whose package contains the generator; later ones download it.
 OPENAPI_GENERATOR := @openapitools/openapi-generator-cli@1.0.18-5.0.0-beta2
+# The tests of make test-quick: without browsers, other languages, packages and servers that fail.
+QUICK := $(addprefix test/,accounts admission api catalog/export config contract/document copies events http keys limits platform usage)
 CHECKS := check-format check-lint check-layers check-dead-code check-faults
 
 # Written for any version of Node.js, since it checks the version.
@@ -39,10 +41,14 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key test redis programs check $(CHECKS) bench lab screenshots mutants stryker drill clients contract spectral package image sbom generate format install build clean FORCE
+.PHONY: help run key dev types format generate test test-quick redis programs check $(CHECKS) bench lab screenshots mutants \
+  stryker drill clients contract spectral check-release package image sbom install build clean FORCE
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
+
+##@ Try it
 
 run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue and a demo key
 	@exec node .build/cli.js serve --migrate --demo
@@ -50,15 +56,42 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 key: $(BUILT) ## Create another demo key
 	@exec node .build/cli.js keys create --demo
 
-# The folders of the longest files come first, so that no processor is idle at the end. Places in a stack are those of
-# the bundle; node_modules/.bin/mocha FILE runs one file of the sources.
-test: $(INSTALLED) ## Run every check, then every test; INSTALL=no installs no system packages, NODE=24 runs any target with that Node.js
+##@ Change it
+
+dev: $(INSTALLED) ## Run the service from its sources as make run does, and start it again at each change of a file
+	@DRAIN_SECONDS=0 exec $(BIN)/tsx watch --clear-screen=false --include 'src/**' --include 'generated/*.json' \
+	  src/cli.ts serve --migrate --demo
+
+types: $(INSTALLED) ## Check the types with the compiler, whose messages are longer than those of make check-lint
+	@$(BIN)/tsc -p . && $(BIN)/tsc -p test
+
+format: $(INSTALLED) ## Format every file with Oxfmt
+	@$(BIN)/oxfmt .
+
+# The contract itself has one file, whose order stays; the descriptions beside their handlers refer to it.
+generate: $(INSTALLED) ## Write generated/ from openapi.yaml and the descriptions beside their handlers, and db/schema.sql from the migrations
+	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
+	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
+	@output=$$(REDOCLY_TELEMETRY=off $(BIN)/redocly bundle src/http/*/openapi-*.yaml --ext json --output generated 2>&1) || \
+	  { echo "$$output" >&2; exit 1; }
+	@node --import tsx db/dump-schema.ts
+
+##@ Test it
+
+# FILES run from the sources, so that nothing has to be bundled first; a test that starts the program builds it.
+test: $(INSTALLED) ## Run every check and every test, or only the tests in FILES, which names files and folders; INSTALL=no installs no system packages, NODE=24 runs any target with that Node.js
+ifeq ($(FILES),)
 	@$(MAKE) --keep-going --jobs=2 programs build $(CHECKS)
 	@echo '== tests'
-	@node .config/build-tests.mjs
-	@exec $(BIN)/mocha --config .cache/tests/mocharc.json --forbid-only --parallel --jobs $(JOBS) \
-	  '.cache/tests/test/{package,shared,feed-model,pages,commands,outages,sdk}/**/*.test.js' \
-	  '.cache/tests/test/!(package|shared|feed-model|pages|commands|outages|sdk)/**/*.test.js'
+	@node .config/build-tests.mjs .cache/tests test
+	@exec $(BIN)/mocha --config .cache/tests/mocharc.json --forbid-only --parallel --jobs $(JOBS)
+else
+	@exec $(BIN)/mocha $$(find $(FILES) -name '*.test.ts' | sort)
+endif
+
+test-quick: $(INSTALLED) ## Run a part of the tests, in a minute of processor time: no browsers, no other languages
+	@node .config/build-tests.mjs .cache/tests-quick $(QUICK)
+	@exec $(BIN)/mocha --config .cache/tests-quick/mocharc.json --forbid-only --parallel --jobs $(JOBS)
 
 redis: $(INSTALLED) ## Find the Redis server for the tests, or install it with the system's package manager
 	@exec node --import tsx test/support/programs/provide-programs.ts redis
@@ -90,6 +123,8 @@ check-faults: $(INSTALLED) ## Check that each fault that make mutants plants sti
 	@echo '== planted faults'
 	@exec node --import tsx test/mutants/check.ts
 
+##@ Measure it
+
 bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(PARTS)
 
@@ -100,6 +135,8 @@ lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stal
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README
 	@exec node --import tsx test/pages/screenshots.ts
 
+##@ Test it further
+
 mutants: $(INSTALLED) programs ## Check that tests catch each fault of test/mutants, planted in two copies: an hour, and a run that is started again continues; MATCH selects some
 	@exec node --import tsx test/mutants/run.ts
 
@@ -108,7 +145,8 @@ stryker: $(INSTALLED) ## Check with StrykerJS that tests catch changes to the mo
 	@exec .cache/stryker-program/node_modules/.bin/stryker run .config/stryker.config.mjs
 
 drill: $(BUILT) ## Rehearse on this machine: DRILL=failover, or upgrade with OLD, the folder of the old version
-	@test -x ".deploy/drills/$(DRILL).sh" || { echo "There is no drill \"$(DRILL)\": see make help" >&2; exit 2; }
+	@test -x '.deploy/drills/$(DRILL).sh' || { \
+	  echo 'Choose a drill: make drill DRILL=failover, or make drill DRILL=upgrade OLD=/opt/catalog-old' >&2; exit 2; }
 	@test '$(DRILL)' != upgrade -o -n '$(OLD)' || { \
 	  echo 'Set OLD to the folder of the old version: make drill DRILL=upgrade OLD=/opt/catalog-old' >&2; exit 2; }
 	@exec .deploy/drills/$(DRILL).sh $(if $(OLD),'$(OLD)')
@@ -133,12 +171,13 @@ contract: $(INSTALLED) ## Check the deployment at BASE_URL against the contract;
 	    'read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
 	@exec node --import tsx test/contract/run.ts
 
-# The contract itself has one file, whose order stays; the descriptions beside their handlers refer to it.
-generate: $(INSTALLED) ## Write generated/ from openapi.yaml and the descriptions beside their handlers, and db/schema.sql from the migrations
-	@$(BIN)/openapi-typescript openapi.yaml -o generated/openapi.d.ts
-	@mkdir -p .cache && $(BIN)/js-yaml openapi.yaml > .cache/openapi.json && mv .cache/openapi.json generated/openapi.json
-	@REDOCLY_TELEMETRY=off $(BIN)/redocly bundle src/http/*/openapi-*.yaml --ext json --output generated
-	@node --import tsx db/dump-schema.ts
+##@ Release it
+
+# In an order in which the quickest comes first. `make mutants`, `make lab` and the drills take hours and a quiet machine.
+check-release: ## Run all that a release needs: make spectral, package, sbom, clients and test
+	@for target in spectral package sbom clients test; do \
+	  echo "== $$target" && $(MAKE) $$target || { echo "make $$target failed: no release." >&2; exit 1; }; \
+	done
 
 package: $(BUILT) ## Pack the program into one file, named by version and commit; servers need nothing else but Node.js
 	@exec node .config/pack.mjs
@@ -165,8 +204,7 @@ sbom: $(INSTALLED) ## Write a list of the production packages, in CycloneDX, to 
 	  npm sbom --sbom-format=cyclonedx --sbom-type=application --package-lock-only > ../sbom.json
 	@echo .cache/sbom/sbom.json
 
-format: $(INSTALLED) ## Format every file with Oxfmt
-	@$(BIN)/oxfmt .
+##@ Install and build it
 
 install: $(INSTALLED) ## Install the packages of the lock file, unless they are installed
 
@@ -194,13 +232,10 @@ $(OTHER_NODE):
 	@npm install --prefix $(@:/node_modules/node/bin/node=) --no-save --no-package-lock --loglevel=error \
 	  $(@:.cache/node-%/node_modules/node/bin/node=node@%)
 
-# Built from scratch each time, which takes a second, so that no old file remains in .build. The stamp has the time of
-# the start, so that a file saved during the build is built next time. `make check-lint` checks the types.
+# `make check-lint` checks the types.
 .build/.built: $(SOURCES) .config/build.mjs $(INSTALLED)
 	@echo '== build'
-	@rm -rf .build && mkdir .build && touch .build/.started
 	@node .config/build.mjs
-	@mv .build/.started $@
 
 # Not in the bundle, so that a commit of anything else builds nothing.
 $(BUILT): .build/.built FORCE

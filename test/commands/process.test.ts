@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { runProgram } from '../support/program.js';
+import { builtProgram, runProgram } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { testWorld } from '../support/world.js';
 
@@ -12,7 +11,7 @@ describe('the program as a process', () => {
   it('printed commands begin as the program was started, which ends with their exit code', async () => {
     const folder = await temporaryFolder();
     const links = ['catalog', 'catalog-lookup-service'].map((name) => `${folder}/${name}`) as [string, string];
-    for (const link of links) await symlink(fileURLToPath(new URL('../../.build/cli.js', import.meta.url)), link);
+    for (const link of links) await symlink(builtProgram(), link);
     const starts: [string[], object, string, string][] = [
       [['.build/cli.js'], {}, '.', 'node .build/cli.js'],
       [[links[0]], {}, '.', 'catalog'],

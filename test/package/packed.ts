@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { readGuide, ROOT } from '../support/guides.js';
+import { builtProgram } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const execute = promisify(execFile);
@@ -24,9 +25,10 @@ export interface PackedPackage {
   readonly files: ReadonlyMap<string, number>;
 }
 
-/** Packs the checkout without building it again, and unpacks the package with the commands of the guide. */
+/** Packs the checkout, which is built unless it is, and unpacks the package with the commands of the guide. */
 export async function packCheckout(): Promise<PackedPackage> {
   const parent = await temporaryFolder();
+  builtProgram();
   const { stdout } = await execute(process.execPath, ['.config/pack.mjs', parent], {
     cwd: fileURLToPath(ROOT),
     timeout: PACK_TIMEOUT_MS,

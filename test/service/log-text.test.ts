@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { terminalFormatter } from '../../src/service/server-log.js';
 import { createLog } from '../../src/platform/telemetry/log.js';
 import { eventually } from '../support/eventually.js';
-import { CLI } from '../support/program.js';
+import { builtProgram } from '../support/program.js';
 import { skipWithout } from '../support/programs/skip.js';
 import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
@@ -36,7 +36,7 @@ describe('the log on a terminal', () => {
     async function logOnTerminal(environment: Readonly<Record<string, string>>): Promise<string> {
       const settings = { PORT: '0', METRICS_ADDRESS: 'off', DRAIN_SECONDS: '0', SITE: 'off', ...environment };
       // script runs its command on a pseudo-terminal.
-      const child = spawn('script', ['-qefc', `exec "${process.execPath}" "${CLI}" serve`, '/dev/null'], {
+      const child = spawn('script', ['-qefc', `exec "${process.execPath}" "${builtProgram()}" serve`, '/dev/null'], {
         env: { PATH: process.env.PATH, TERM: 'xterm-256color', ...world.environment, ...settings },
         stdio: ['pipe', 'pipe', 'inherit'],
       });

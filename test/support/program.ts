@@ -1,11 +1,25 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventually, GIVE_UP_MS } from './eventually.js';
 
-/** The built program. */
-export const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+let isBuilt = false;
+
+/** @returns the path of the built program. Builds it first if it is missing or older than the sources. */
+export function builtProgram(): string {
+  if (!isBuilt) {
+    const { status, stderr } = spawnSync(process.execPath, ['.config/build.mjs', '--if-old'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    });
+    if (status !== 0) throw new Error(`The program cannot be built:\n${stderr}`);
+    isBuilt = true;
+  }
+  return `${ROOT}.build/cli.js`;
+}
 
 /** The servers of tests: a slow machine must not make them answer 503. */
 export const PATIENT = { REQUEST_TIMEOUT_MS: '10000' } as const;
@@ -56,7 +70,14 @@ interface StartOptions {
 export function startProgram(
   args: readonly string[],
   environment: Environment,
-  { program = [process.execPath, CLI], detached = false, openFiles, fileBlocks, stdout, stderr }: StartOptions = {},
+  {
+    program = [process.execPath, builtProgram()],
+    detached = false,
+    openFiles,
+    fileBlocks,
+    stdout,
+    stderr,
+  }: StartOptions = {},
 ): RunningProgram {
   const command = [...program, ...args];
   const limits = [
