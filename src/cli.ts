@@ -7,6 +7,9 @@ import { EXIT_FAILED, runCommand } from './commands/program.js';
 import { readConfig } from './config/config.js';
 import { PACKAGE_ROOT } from './platform/process/package-root.js';
 
+// Stacks then name the sources. The code that is loaded from here on is nearly all there is.
+process.setSourceMapsEnabled(true);
+
 /** How long the last output may take to leave the process, in milliseconds. */
 const LAST_OUTPUT_MS = 1_000;
 
