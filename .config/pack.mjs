@@ -10,6 +10,7 @@ const [destination = '.'] = process.argv.slice(2);
 
 /** @returns what `npm pack` reports */
 function pack(...args) {
+  console.error(`npm pack ${args.join(' ')}`);
   const [report] = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts', ...args]));
   return report;
 }

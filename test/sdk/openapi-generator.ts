@@ -31,7 +31,7 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
 };
 
 /** Bound on one program, in milliseconds. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 1_200_000;
 
 /** Reads a page and a title with the client for Python, and provokes an error with a code. */
 const PYTHON_PROGRAM = `

@@ -11,7 +11,7 @@ import { temporaryFolder } from '../support/temporary-folder.js';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Bound on one program, in milliseconds, on a busy machine. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 1_200_000;
 
 /** How a program ended. */
 export interface Ended {

@@ -1,7 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import Provider from 'oidc-provider';
 import { freePort } from './free-port.js';
 
 /** An OpenID Connect provider on this machine, at which everybody is signed in at once. */
@@ -40,6 +39,17 @@ const LIFETIME_SECONDS = 600;
 /** Shared by the providers of this process, since a key of this kind takes long to make. */
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
 
+/** Loads the package without the warning that it prints for Node.js 20. */
+async function loadProvider(): Promise<typeof import('oidc-provider').default> {
+  const { warn } = console;
+  console.warn = () => undefined;
+  try {
+    return (await import('oidc-provider')).default;
+  } finally {
+    console.warn = warn;
+  }
+}
+
 /** How a provider takes the secret of a client. */
 export type ClientAuth = 'client_secret_basic' | 'client_secret_post';
 
@@ -51,6 +61,7 @@ export async function startIdentityProvider(
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const [clientId, clientSecret] = ['catalog', 'a secret: with characters that are encoded +/%'];
+  const Provider = await loadProvider();
   const provider = new Provider(issuer, {
     clients: [
       {
