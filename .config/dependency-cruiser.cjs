@@ -1,7 +1,7 @@
 'use strict';
 
 // Which part of the service may import which. A level imports only lower ones and its own folder, so each part can be
-// read, tested and changed without those above it. test/checks/layering.test.ts proves that each rule bites.
+// read, tested and changed without those above it.
 
 const levels = [
   { name: 'the ground', path: '^src/((errors|contract)[.]ts$|config/)' },
