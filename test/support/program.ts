@@ -30,6 +30,27 @@ export const PRODUCT_BOUNDS = { REQUEST_TIMEOUT_MS: '900' } as const;
 /** Programs that have not ended yet. */
 const running = new Set<ChildProcess>();
 
+/** What the programs of the current test have written. */
+let outputs: { readonly args: readonly string[]; readonly output: Readonly<Record<'stderr', string>> }[] = [];
+
+/** The most lines of a program that a failure shows. */
+const LAST_LINES = 10;
+
+/** Remembers a program for {@link takeLastLines}. */
+export function noteOutput(args: readonly string[], output: Readonly<Record<'stderr', string>>): void {
+  outputs.push({ args, output });
+}
+
+/** @returns the last lines that each program has written to standard error since the last call */
+export function takeLastLines(): string {
+  const texts = outputs.flatMap(({ args, output: { stderr } }) => {
+    const lines = stderr.trimEnd().split('\n').slice(-LAST_LINES);
+    return stderr === '' ? [] : [`catalog ${args.join(' ')} wrote:`, ...lines.map((line) => `  ${line}`)];
+  });
+  outputs = [];
+  return texts.join('\n');
+}
+
 type Environment = Readonly<Record<string, string>>;
 
 /** How a command ended, and all that it wrote. */
@@ -97,6 +118,7 @@ export function startProgram(
   child.once('exit', () => running.delete(child));
   if (opened !== undefined) closeSync(opened);
   const output = { stdout: '', stderr: '' };
+  noteOutput(args, output);
   for (const stream of ['stdout', 'stderr'] as const) {
     child[stream]?.setEncoding('utf8').on('data', (text: string) => {
       output[stream] += text;

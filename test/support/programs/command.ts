@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises';
 import type { CommandContext } from '../../../src/commands/context.js';
 import type * as Program from '../../../src/commands/program.js';
 import { ROOT } from '../guides.js';
-import type { Outcome } from '../program.js';
+import { noteOutput, type Outcome } from '../program.js';
 
 /** Runs a command on a database alone, without the caution that changes then print: servers might share a Redis. */
 export async function runWithoutRedis(
@@ -62,6 +62,7 @@ export function startCommand(
   { isTTY = false, columns, command }: CommandOptions = {},
 ): RunningCommand {
   const output = { stdout: '', stderr: '' };
+  noteOutput(args, output);
   const stopping = new AbortController();
   const stream = (name: keyof typeof output): PassThrough =>
     new PassThrough().setEncoding('utf8').on('data', (text: string) => {

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import type { Context } from 'mocha';
 import { eventually } from '../eventually.js';
-import { killPrograms } from '../program.js';
+import { ROOT } from '../guides.js';
+import { killPrograms, takeLastLines } from '../program.js';
 
 // A rejection that nobody handles ends the service, but mocha reports nothing of it when it comes after its test.
 const unhandled: unknown[] = [];
@@ -25,9 +27,43 @@ function leftOpen(): string[] {
   return [...timers, ...open.filter((kind) => !OF_MOCHA.includes(kind))];
 }
 
+/** The most characters of a line of an error. Generated texts are longer. */
+const LONGEST_LINE = 400;
+
+/** The first place in a suite that a stack names. */
+const PLACE = /\b(test\/[^\s()]+\.test\.ts):(\d+):\d+\)?$/m;
+
+/** Adds to an error the line that failed and the last lines of the programs of its test, and shortens its lines. */
+function explain(error: Error): void {
+  const [, file, line] = PLACE.exec(error.stack ?? '') ?? [];
+  const code = file && readFileSync(new URL(file, ROOT), 'utf8').split('\n')[Number(line) - 1]?.trim();
+  rewrite(error, (message) =>
+    [message, ...(code ? [`${file}:${line}: ${code}`] : []), takeLastLines()].join('\n').trimEnd(),
+  );
+  for (let one: unknown = error; one instanceof Error; one = one.cause) rewrite(one, shorten);
+}
+
+/** Changes the message of an error, also in its stack. */
+function rewrite(error: Error, change: (message: string) => string): void {
+  const { message, stack = '' } = error;
+  error.message = change(message);
+  error.stack = stack.replace(message, () => error.message);
+}
+
+function shorten(text: string): string {
+  return text.replace(/.+/g, (line) =>
+    line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)} … (${line.length} characters)` : line,
+  );
+}
+
 /** Called by mocha after each test, and after all tests, or after those of each file where several files run at a time. */
 export const mochaHooks = {
-  afterEach: requireHandled,
+  async afterEach(this: Context): Promise<void> {
+    const error = this.currentTest?.err;
+    if (error) explain(error);
+    else takeLastLines();
+    await requireHandled();
+  },
   async afterAll(this: Context): Promise<void> {
     killPrograms();
     await requireHandled();
