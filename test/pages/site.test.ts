@@ -83,7 +83,10 @@ describe('the site', () => {
       const files = assetsOf(await ask(path)).filter((file) => /\.(?:css|js)$/.test(file));
       const replies = [page, ...(await Promise.all(files.map((file) => ask(file, coded))))];
       const bytes = replies.reduce((sum, reply) => sum + reply.bytes.length, 0);
-      assert.ok(replies.length === 3 && bytes <= MOST_BYTES, `${path}: ${bytes} of ${MOST_BYTES} bytes in ${replies.length} files`);
+      assert.ok(
+        replies.length === 3 && bytes <= MOST_BYTES,
+        `${path}: ${bytes} of ${MOST_BYTES} bytes in ${replies.length} files`,
+      );
     }
   });
 

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type OidcProvider from 'oidc-provider';
 import { freePort } from './free-port.js';
 
 /** An OpenID Connect provider on this machine, at which everybody is signed in at once. */
@@ -40,7 +41,7 @@ const LIFETIME_SECONDS = 600;
 const signingKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' });
 
 /** Loads the package without the warning that it prints for Node.js 20. */
-async function loadProvider(): Promise<typeof import('oidc-provider').default> {
+async function loadProvider(): Promise<typeof OidcProvider> {
   const { warn } = console;
   console.warn = () => undefined;
   try {
