@@ -16,12 +16,15 @@ export interface OpenTestDatabase {
 }
 
 /** Opens connections for a test. The caller closes them. @param statementTimeoutMs - of a statement; 0 for none */
-export function connectTo(url: string, { poolSize = 16, statementTimeoutMs = 0 } = {}): Knex {
+export function connectTo(
+  url: string,
+  { poolSize = 16, statementTimeoutMs = 0, acquireTimeoutMs = GIVE_UP_MS } = {},
+): Knex {
   return openDatabase({
     address: url,
     applicationName: 'test',
     poolSize,
-    acquireTimeoutMs: GIVE_UP_MS,
+    acquireTimeoutMs,
     statementTimeoutMs,
   });
 }

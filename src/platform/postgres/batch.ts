@@ -37,27 +37,11 @@ export function batched<Key, Value>(
   };
 }
 
-/**
- * Like {@link batched}, for reads that cannot be joined. Requests for the same key, or without a key, share a read.
- * Keys are read in parallel.
- *
- * @param identify - gives two keys the same text when their reads are the same
- */
-export function coalesced<Key = void, Value = unknown>(
-  read: KeyedRead<Key, Value>,
-  identify: (key: Key) => string = String,
-): KeyedRead<Key, Value> {
-  // Wrapped, because a loader does not accept undefined as a key.
-  const load = batched<readonly [Key], Promise<Value>>((db, keys) => {
-    const reads = new Map<string, Promise<Value>>();
-    // The reads are not awaited together: each request continues when its own read ends.
-    const values = keys.map(([key]) => {
-      const id = identify(key);
-      const value = reads.get(id) ?? read(db, key);
-      reads.set(id, value);
-      return value;
-    });
-    return Promise.resolve(values);
+/** Like {@link batched}, for reads without a key. */
+export function coalesced<Value>(read: (db: Knex) => Promise<Value>): (db: Knex) => Promise<Value> {
+  const load = batched<true, Promise<Value>>((db, requests) => {
+    const value = read(db);
+    return Promise.resolve(requests.map(() => value));
   });
-  return async (db, key) => load(db, [key]);
+  return async (db) => load(db, true);
 }

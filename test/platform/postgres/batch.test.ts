@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { readCatalogCounts } from '../../../src/catalog/counts.js';
-import { readBounds, readFeed } from '../../../src/catalog/feed.js';
+import { readBounds } from '../../../src/catalog/feed.js';
 import { fromRfc3339 } from '../../../src/platform/time/micros.js';
 import { findTitle } from '../../../src/catalog/titles.js';
-import { batched, coalesced } from '../../../src/platform/postgres/batch.js';
+import { batched } from '../../../src/platform/postgres/batch.js';
 import { poolOf } from '../../../src/platform/postgres/database.js';
 import { DatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { batchLoader, type LoadAll } from '../../../src/platform/async/batch-loader.js';
@@ -58,35 +58,21 @@ describe('reads that share queries', () => {
       );
     });
     assert.equal(queries.length, 1);
-    for (const read of [readCatalogCounts, readBounds, () => readFeed(db, 0n), () => findTitle(db, 'a')]) {
+    for (const read of [readCatalogCounts, readBounds, () => findTitle(db, 'a')]) {
       const many = Array.from({ length: 2 * BATCH + 1 });
       assert.equal((await queriesOf(() => Promise.all(many.map(() => read(db))))).length, 3);
     }
   });
 
-  it('pages at different positions are read by different queries', async () => {
-    const { db } = world;
-    const [first = ''] = await db('titles').orderBy('updated_at').pluck<string[]>('updated_at');
-    const queries = await queriesOf(async () => {
-      const pages = await Promise.all([0n, fromRfc3339(first), 0n].map((since) => readFeed(db, since)));
-      assert.deepEqual(
-        pages.map(({ entries }) => entries[0]?.svc_id === 'a'),
-        [true, false, true],
-      );
-    });
-    assert.equal(queries.length, 2);
-  });
-
   it('a shared query reads what was committed after its requests arrived and before it was sent', async () => {
     const { db } = world;
     const before = await readCatalogCounts(db);
-    const [title, counts, bounds, page] = await askBeforeCommit('late', () =>
-      Promise.all([findTitle(db, 'late'), readCatalogCounts(db), readBounds(db), readFeed(db, 0n)]),
+    const [title, counts, bounds] = await askBeforeCommit('late', () =>
+      Promise.all([findTitle(db, 'late'), readCatalogCounts(db), readBounds(db)]),
     );
     assert.equal(title?.title, 'Late');
     assert.equal(counts.titles, before.titles + 1);
     assert.equal(bounds.newest, fromRfc3339(title.updated_at));
-    assert.equal(page.entries.at(-1)?.svc_id, 'late');
   });
 
   it('no request is answered by a query that was sent before it arrived', async () => {
@@ -94,7 +80,6 @@ describe('reads that share queries', () => {
     const reads = {
       title: () => findTitle(db, 'later'),
       bounds: () => readBounds(db),
-      page: () => readFeed(db, 0n),
     };
     const lock = await db.transaction();
     try {
@@ -143,24 +128,6 @@ describe('reads that share queries', () => {
       assert.equal(status, 'rejected');
     }
     assert.equal(queries, 1);
-  });
-
-  it('each request is answered as soon as its own read ends or fails, where each key has its own read', async () => {
-    let finish: (value: string) => void = () => undefined;
-    const reads: Readonly<Record<string, () => Promise<string>>> = {
-      slow: () => new Promise<string>((resolve) => (finish = resolve)),
-      quick: () => Promise.resolve('quick'),
-      bad: () => Promise.reject(new RangeError('bad key')),
-    };
-    const read = coalesced((_db, key: string) => reads[key]?.() ?? assert.fail(key));
-    const slow = read(world.db, 'slow');
-    const outcomes = await Promise.allSettled(['quick', 'bad', 'quick'].map((key) => read(world.db, key)));
-    assert.deepEqual(
-      outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value : String(outcome.reason))),
-      ['quick', 'RangeError: bad key', 'quick'],
-    );
-    finish('slow');
-    assert.equal(await slow, 'slow');
   });
 
   it('requests to different databases share no query', async () => {
