@@ -3,6 +3,7 @@ import { benchBeside } from './beside.js';
 import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
+import { benchCatchingUp } from './mirror/catching-up.js';
 import { benchMirror } from './mirror/mirror.js';
 import { CASE_NAMES } from './speed/cases.js';
 import { benchCosts } from './speed/costs.js';
@@ -37,6 +38,7 @@ const PARTS: Readonly<Record<string, Part>> = {
     isDecisive: false,
     run: () => benchBeside({ keys: numberIn('KEYS', 1_000_000), active: numberIn('ACTIVE', 20_000) }),
   },
+  catchup: { isDecisive: false, run: () => benchCatchingUp(titles, effort.rounds, effort.seconds) },
   costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },
   // The last two keep this process off one core.
   speed: {
