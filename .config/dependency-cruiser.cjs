@@ -20,7 +20,7 @@ const levels = [
   { name: 'pages-content', path: '^src/pages/parts/content/' },
   { name: 'pages-frame', path: '^src/pages/parts/frame/' },
   { name: 'pages-forms', path: '^src/pages/parts/forms/' },
-  { name: 'pages-parts', path: '^src/pages/parts/(guides/|page-server[.]ts$|[^/]+[.]tsx$)' },
+  { name: 'pages-parts', path: '^src/pages/parts/(guides/|(page-server|read-together)[.]ts$|[^/]+[.]tsx$)' },
   { name: 'pages', path: '^src/pages/(public|settings|operator)/' },
   { name: 'site', path: '^src/pages/site[.]ts$' },
   { name: 'app', path: '^src/app[.]ts$' },

@@ -26,7 +26,7 @@ const CONFIRMATIONS = {
 } as const;
 
 /** Something that a page confirms once. */
-type Confirmation = keyof typeof CONFIRMATIONS;
+export type Confirmation = keyof typeof CONFIRMATIONS;
 
 /**
  * Redirects to a page with a confirmation. It is shown once, so that the page can be reloaded and revisited.
