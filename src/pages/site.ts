@@ -21,7 +21,10 @@ import { addSettings } from './settings/settings.js';
 import { addOidc } from './settings/sign-in/oidc.js';
 import { addSignIn } from './settings/sign-in/sign-in.js';
 
-/** The limits of pages for visitors. Signed-in developers have the same once more. */
+/**
+ * The limits of pages for visitors. Signed-in developers have the same once more; what their pages read in parallel is
+ * bounded by `readTogether`.
+ */
 export const PAGE_LIMITS = { running: 2, waiting: 100, perAddress: 25, perWindow: 300 } as const;
 
 /** Routes the pages. The list is the whole path of a request for a page, from top to bottom. */

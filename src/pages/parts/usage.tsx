@@ -110,22 +110,13 @@ interface ChartsProps {
  */
 function Chart({ range, buckets }: ChartsProps): VNode {
   const totals = buckets.map(total);
-  const sums = sumOf(buckets);
   const lines = scaleLines(Math.max(0, ...totals), Math.floor(HEIGHT / PIXELS_PER_LINE));
   const y = (count: number): number => round(TOP + HEIGHT * (1 - count / (lines.at(-1) ?? 1)));
   const percent = (position: number): string => `${round((position * 100) / buckets.length)}%`;
   const { unit } = USAGE_RANGES[range];
   return (
     <figure class="usage-chart">
-      <figcaption>
-        <ul class="legend">
-          {KIND_NAMES.filter((kind) => sums[kind] > 0).map((kind) => (
-            <li key={kind} class={`legend-${kind}`}>
-              {KINDS[kind]} <strong>{formatCount(sums[kind])}</strong>
-            </li>
-          ))}
-        </ul>
-      </figcaption>
+      <Legend sums={sumOf(buckets)} />
       <div class="chart">
         <svg
           width="100%"
@@ -177,6 +168,20 @@ function Chart({ range, buckets }: ChartsProps): VNode {
         </svg>
       </div>
     </figure>
+  );
+}
+
+function Legend({ sums }: { readonly sums: UsageCounts }): VNode {
+  return (
+    <figcaption>
+      <ul class="legend">
+        {KIND_NAMES.filter((kind) => sums[kind] > 0).map((kind) => (
+          <li key={kind} class={`legend-${kind}`}>
+            {KINDS[kind]} <strong>{formatCount(sums[kind])}</strong>
+          </li>
+        ))}
+      </ul>
+    </figcaption>
   );
 }
 

@@ -1,10 +1,10 @@
 import type { Knex } from 'knex';
 import type { ComponentChildren, VNode } from 'preact';
 import { isKeyPrefix } from '../../keys/api-key.js';
-import type { KeyRecord } from '../../keys/key-record.js';
 import { findKeyOf, listKeysOf } from '../../keys/keys.js';
 import { printable } from '../../platform/text/plain-text.js';
 import { isolated, Button } from '../parts/content/components.js';
+import { readTogether } from '../parts/read-together.js';
 import type { SettingsContext } from './settings-page.js';
 
 /** A developer may have thousands of inactive keys; the chosen one is always listed. */
@@ -13,20 +13,17 @@ const MOST_LISTED = 50;
 /** The most characters of a label that fit on a narrow screen. */
 const SHOWN_LABEL = 40;
 
-/** The keys that a page can be limited to. */
-export interface KeyChoice {
-  /** Undefined for all keys. */
-  readonly chosen: KeyRecord | undefined;
-  /** Active keys first. */
-  readonly listed: readonly KeyRecord[];
-}
-
-/** Reads which of the developer's keys `?key=` names. The prefix of any other key means all keys. */
-export async function readKeyChoice({ state }: SettingsContext, db: Knex): Promise<KeyChoice> {
+/**
+ * Reads which of the developer's keys `?key=` names: none for all keys, as for the prefix of any other key. Active keys
+ * come first in the list.
+ */
+export async function readKeyChoice(db: Knex, { state }: SettingsContext) {
   const { developerId } = state.session;
   const prefix = state.target.search.get('key') ?? '';
-  const chosen = isKeyPrefix(prefix) ? await findKeyOf(db, developerId, prefix) : undefined;
-  const listed = await listKeysOf(db, developerId, { limit: MOST_LISTED });
+  const { chosen, listed } = await readTogether({
+    chosen: async () => (isKeyPrefix(prefix) ? findKeyOf(db, developerId, prefix) : undefined),
+    listed: () => listKeysOf(db, developerId, { limit: MOST_LISTED }),
+  });
   const isListed = chosen === undefined || listed.some((key) => key.prefix === chosen.prefix);
   return { chosen, listed: isListed ? listed : [chosen, ...listed] };
 }
@@ -36,7 +33,7 @@ interface KeyFilterProps {
   readonly path: string;
   /** What else stands in the query of the address. */
   readonly query?: Readonly<Record<string, string>>;
-  readonly keys: KeyChoice;
+  readonly keys: Awaited<ReturnType<typeof readKeyChoice>>;
   /** What else the page can be limited to. */
   readonly children?: ComponentChildren;
 }

@@ -1,13 +1,15 @@
+import type { Knex } from 'knex';
+import type { VNode } from 'preact';
 import { endAllSessions, endSessionOf, listSessions } from '../../accounts/sessions.js';
-import type { SiteParts } from '../parts/context.js';
-import { formParser, FormActions } from '../parts/forms/form.js';
 import { SessionTable } from '../parts/accounts.js';
-import { seeOther } from '../parts/web/addresses.js';
-import { setCookie } from '../parts/web/cookies.js';
-import { type Guards, type SettingsRouter, settingsPage } from './settings-page.js';
-import { redirectAndConfirm } from '../parts/frame/notices.js';
-import { Pager, readListPage } from '../parts/forms/list-page.js';
 import { Operator } from '../parts/content/components.js';
+import type { SiteParts } from '../parts/context.js';
+import { act } from '../parts/forms/act.js';
+import { FormActions, formParser } from '../parts/forms/form.js';
+import { Pager, readListPage } from '../parts/forms/list-page.js';
+import { redirectAndConfirm } from '../parts/frame/notices.js';
+import { setCookie } from '../parts/web/cookies.js';
+import { type Guards, type SettingsContext, type SettingsRouter, settingsPage } from './settings-page.js';
 
 const PATH = '/settings/sessions';
 
@@ -17,44 +19,33 @@ export const SIGNED_OUT = '/signed-out';
 /** An id fits the type of its column. */
 const parseEnd = formParser({ session: { schema: { pattern: '^[0-9]{1,9}$' } } });
 
+/** The sessions of a developer, and which of them is that of the request. */
+async function loadSessions(db: Knex, ctx: SettingsContext) {
+  const { id, developerId } = ctx.state.session;
+  return {
+    ownId: id,
+    sessions: await readListPage(ctx, { id: 'number' }, (part) => listSessions(db, developerId, part)),
+  };
+}
+
 /** Adds the list of a developer's sessions. Ending one only takes access away, so any session may do it. */
 export function addSessions(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(PATH, requireSession, async (ctx) => {
-    const { id, developerId } = ctx.state.session;
-    const sessions = await readListPage(ctx, { id: 'number' }, (part) => listSessions(db, developerId, part));
-    settingsPage(
-      ctx,
-      { title: 'Sessions', tab: 'sessions' },
-      <>
-        <p>
-          These browsers are signed in to your project. If you do not recognise one, end its session and tell{' '}
-          <Operator />.
-        </p>
-        <SessionTable sessions={sessions.rows} own={{ id, endPath: `${PATH}/end` }} />
-        <Pager page={sessions} />
-        <div class="cluster">
-          {sessions.rows.some((each) => each.id !== id) && (
-            <form method="post" action={`${PATH}/end-others`}>
-              <FormActions label="End all other sessions" tone="danger" />
-            </form>
-          )}
-          <form method="post" action={`${PATH}/end-all`}>
-            <FormActions label="End all sessions, including this one" tone="danger" />
-          </form>
-        </div>
-      </>,
-    );
+    settingsPage(ctx, { title: 'Sessions', tab: 'sessions' }, <SessionsPage {...await loadSessions(db, ctx)} />);
   });
 
-  router.post(`${PATH}/end`, requireSession, async (ctx) => {
-    const { id, developerId } = ctx.state.session;
-    const ended = Number(parseEnd(ctx).values.session);
-    await endSessionOf(db, developerId, ended);
-    if (ended === id) {
+  router.post(
+    `${PATH}/end`,
+    requireSession,
+    act(parseEnd, async (ctx: SettingsContext, { values }) => {
+      const { id, developerId } = ctx.state.session;
+      const ended = Number(values.session);
+      await endSessionOf(db, developerId, ended);
+      if (ended !== id) return { to: PATH, confirmation: 'session_ended' };
       setCookie(ctx, 'session', undefined);
-      seeOther(ctx, SIGNED_OUT);
-    } else redirectAndConfirm(ctx, PATH, 'session_ended');
-  });
+      return { to: SIGNED_OUT };
+    }),
+  );
 
   router.post(`${PATH}/end-others`, requireSession, async (ctx) => {
     const { id, developerId } = ctx.state.session;
@@ -67,4 +58,27 @@ export function addSessions(router: SettingsRouter, { db }: SiteParts, { require
     setCookie(ctx, 'session', undefined);
     redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
   });
+}
+
+function SessionsPage({ ownId, sessions }: Awaited<ReturnType<typeof loadSessions>>): VNode {
+  return (
+    <>
+      <p>
+        These browsers are signed in to your project. If you do not recognise one, end its session and tell <Operator />
+        .
+      </p>
+      <SessionTable sessions={sessions.rows} own={{ id: ownId, endPath: `${PATH}/end` }} />
+      <Pager page={sessions} />
+      <div class="cluster">
+        {sessions.rows.some(({ id }) => id !== ownId) && (
+          <form method="post" action={`${PATH}/end-others`}>
+            <FormActions label="End all other sessions" tone="danger" />
+          </form>
+        )}
+        <form method="post" action={`${PATH}/end-all`}>
+          <FormActions label="End all sessions, including this one" tone="danger" />
+        </form>
+      </div>
+    </>
+  );
 }

@@ -6,13 +6,37 @@ import { readCookie, removeCookies } from '../parts/web/cookies.js';
 import { addEvents } from './events.js';
 import { addFailedRequests } from './failed-requests.js';
 import { createGuards, type SettingsContext, type SettingsRouter, settingsPage, TABS } from './settings-page.js';
-import { addKeys } from './keys/keys.js';
-import { addPasskeys } from './passkeys.js';
-import { addOverview } from './overview.js';
+import { addCreateKey } from './keys/create-key.js';
+import { addExpiry } from './keys/expiry.js';
+import { addKeyList } from './keys/key-list.js';
+import { addKeyPage } from './keys/key-page.js';
+import { addLabel } from './keys/label.js';
+import { answerRefusals, KEYS_PATH } from './keys/one-key.js';
+import { addRevokeKey } from './keys/revoke-key.js';
+import { addRollKey } from './keys/roll-key.js';
+import { addPasskeys } from './passkeys/passkeys.js';
+import { addOverview } from './overview/overview.js';
 import { takeNotice } from '../parts/frame/notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
-import { addUsage } from './usage.js';
+import { addUsage } from './usage/usage.js';
 import { Button } from '../parts/content/components.js';
+
+/** What adds the pages behind sign-in. The path of creating a key comes before that of a key. */
+const PAGES = [
+  addOverview,
+  addKeyList,
+  addCreateKey,
+  addKeyPage,
+  addRollKey,
+  addRevokeKey,
+  addLabel,
+  addExpiry,
+  addUsage,
+  addFailedRequests,
+  addEvents,
+  addPasskeys,
+  addSessions,
+] as const;
 
 /** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
@@ -47,13 +71,8 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
 
   // The guards of its routes find the session.
   const settings = router as unknown as SettingsRouter;
-  addOverview(settings, parts, guards);
-  addKeys(settings, parts, guards);
-  addUsage(settings, parts, guards);
-  addFailedRequests(settings, parts, guards);
-  addEvents(settings, parts, guards);
-  addPasskeys(settings, parts, guards);
-  addSessions(settings, parts, guards);
+  settings.use(KEYS_PATH, answerRefusals);
+  for (const add of PAGES) add(settings, parts, guards);
 }
 
 /** Answers a suspended developer with a link to what can still be read. The frame explains the suspension. */

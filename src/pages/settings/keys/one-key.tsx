@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import type { Next } from 'koa';
 import type { VNode, ComponentChildren } from 'preact';
 import { isKeyPrefix } from '../../../keys/api-key.js';
-import { MAX_EDITS_PER_DAY } from '../../../keys/edit-key.js';
+import { MAX_EDITS_PER_DAY, requireAccepted } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { findKeyOf } from '../../../keys/keys.js';
@@ -18,9 +18,16 @@ export const KEYS_PATH = '/settings/keys';
 export const KEY_PATH = `${KEYS_PATH}/:prefix`;
 
 /** Finds the key of the developer that the path names. @throws PageError 404 */
-export async function recordOf(ctx: SettingsContext, db: Knex): Promise<KeyRecord> {
+export async function loadKey(db: Knex, ctx: SettingsContext): Promise<KeyRecord> {
   const record = await findKeyOf(db, ctx.state.session.developerId, prefixOf(ctx));
   if (record === undefined) throw noSuchKey();
+  return record;
+}
+
+/** The same for a key that may be changed. @throws also KeyRefused, for one that is no longer accepted */
+export async function loadAcceptedKey(db: Knex, ctx: SettingsContext): Promise<KeyRecord> {
+  const record = await loadKey(db, ctx);
+  requireAccepted(record);
   return record;
 }
 
@@ -36,14 +43,15 @@ function noSuchKey(): PageError {
   return new PageError(404, 'Key not found', 'You have no key with this prefix. The keys page lists all of your keys.');
 }
 
-/** Answers with a form about a key, below the page of the key. */
+/** Answers with a form about a key, below the page of the key. @param wrong - the form as it was sent, with its faults */
 export function formPage(
   ctx: SettingsContext,
   { prefix }: KeyRecord,
   title: string,
   form: VNode,
-  status?: number,
+  wrong?: object,
 ): void {
+  const status = wrong === undefined ? 200 : 422;
   settingsPage(ctx, { title, tab: 'keys', status, trail: { path: keyPath(prefix), label: prefix } }, form);
 }
 

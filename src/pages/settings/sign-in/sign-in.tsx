@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
@@ -20,28 +21,43 @@ export function addSignIn(router: PageRouter, parts: SiteParts): void {
   addSignUp(router, parts);
 }
 
+/** What is known of the browser's owner: their session and how many passkeys they have; undefined for a stranger. */
+async function loadSignIn(db: Knex, ctx: PageContext) {
+  const session = await findSession(db, readCookie(ctx, 'session'));
+  const passkeys = session && (await listPasskeys(db, session.developerId)).length;
+  return { session, passkeys, isInterrupted: isInterrupted(ctx) };
+}
+
 /** Answers with the sign-in page. @param failure - why a sign-in has just failed */
 async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: string): Promise<void> {
-  const session = await findSession(db, readCookie(ctx, 'session'));
-  const developer = session?.developerId;
-  const passkeys = developer === undefined ? undefined : (await listPasskeys(db, developer)).length;
   page(
     ctx,
     { title: 'Sign in', section: 'settings', ...(failure !== undefined && { status: 403, hasErrors: true }) },
+    <SignInPage {...await loadSignIn(db, ctx)} site={site} failure={failure} />,
+  );
+}
+
+interface SignInProps extends Awaited<ReturnType<typeof loadSignIn>> {
+  readonly site: SiteParts['site'];
+  readonly failure: string | undefined;
+}
+
+function SignInPage({ session, passkeys, isInterrupted, site, failure }: SignInProps): VNode {
+  return (
     <>
       {failure !== undefined && (
         <Notice tone="danger" role="alert">
           {failure}
         </Notice>
       )}
-      {session?.isRecent !== true && isInterrupted(ctx) && (
+      {session?.isRecent !== true && isInterrupted && (
         <Notice tone="warning" role="alert">
           Your form was not processed, and nothing was changed. After you sign in, it comes back as you filled it in.
         </Notice>
       )}
       {session !== undefined && <SignedInAlready session={session} />}
-      {session?.isRecent !== true && <Ways site={site} developer={developer} passkeys={passkeys} />}
-    </>,
+      {session?.isRecent !== true && <Ways site={site} developer={session?.developerId} passkeys={passkeys} />}
+    </>
   );
 }
 

@@ -1,0 +1,183 @@
+import type { VNode } from 'preact';
+import { listIdentities } from '../../../accounts/identities.js';
+import { listPasskeys } from '../../../accounts/passkeys.js';
+import { relyingPartyOf } from '../../../accounts/relying-party.js';
+import type { Session } from '../../../accounts/sessions.js';
+import { findDeveloper } from '../../../developers/developers.js';
+import { listEvents } from '../../../events/events.js';
+import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
+import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
+import { describeLimits } from '../../../limits/quotas.js';
+import { formatCount } from '../../../platform/text/count.js';
+import { readRecentUsage } from '../../../usage/read-usage.js';
+import { Identities } from '../../parts/accounts.js';
+import { Button, Operator, RelativeTime, UserText, Facts, Stats } from '../../parts/content/components.js';
+import type { SiteParts } from '../../parts/context.js';
+import { EventTable } from '../../parts/events.js';
+import { readTogether } from '../../parts/read-together.js';
+import { successRate, total } from '../../parts/usage.js';
+import { FAILED_REQUESTS } from '../failed-requests.js';
+import { FirstCall } from '../first-call.js';
+import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
+import { Quotas, readPlanStates } from '../usage/quotas.js';
+import { keysToWatch, NeedsAttention, quotasToWatch, READ_KEYS, usageToWatch } from './attention.js';
+
+const SHOWN_EVENTS = 5;
+
+type Overview = Awaited<ReturnType<typeof loadOverview>>;
+
+/** Reads what the first page of the settings shows. */
+export async function loadOverview(
+  { db, limiter, site }: Pick<SiteParts, 'db' | 'limiter' | 'site'>,
+  session: Session,
+) {
+  const { developerId } = session;
+  const { hinted, usage, developer, passkeys, ...read } = await readTogether({
+    keys: () => readKeySummary(db, developerId),
+    hinted: () => listKeysWithHints(db, developerId, READ_KEYS),
+    plans: () => readPlanStates({ db, limiter }, developerId),
+    usage: () => readRecentUsage(db, developerId),
+    developer: () => findDeveloper(db, developerId),
+    identities: () => listIdentities(db, developerId),
+    passkeys: () => listPasskeys(db, developerId),
+    events: () => listEvents(db, { developerId, limit: SHOWN_EVENTS }),
+  });
+  const isSuspended = session.suspendedAt !== null;
+  const canAddPasskey = !isSuspended && relyingPartyOf(site.publicUrl()) !== undefined;
+  return {
+    session,
+    /** What the developer should look at. */
+    attention: [
+      ...(isSuspended ? [] : [...keysToWatch(read.keys, hinted), ...quotasToWatch(read.plans)]),
+      ...usageToWatch(usage),
+    ],
+    /** The requests since 00:00 UTC. */
+    today: usage.today,
+    /** Null where the project need not credit the catalogue; undefined where the operator has set no text. */
+    credit: developer.attributionRequired ? site.attribution : null,
+    /** How many there are; undefined where there can be none. */
+    passkeys: passkeys.length > 0 || canAddPasskey ? passkeys.length : undefined,
+    ...read,
+  };
+}
+
+/** Adds the first page of the settings: what needs attention, the numbers of today, and the facts of the project. */
+export function addOverview(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
+  router.get('/settings', requireSession, async (ctx) => {
+    const overview = await loadOverview(parts, ctx.state.session);
+    settingsPage(ctx, { title: 'Overview', tab: 'overview' }, <OverviewPage {...overview} />);
+  });
+}
+
+function OverviewPage(overview: Overview): VNode {
+  const { session, attention, keys, events } = overview;
+  return (
+    <>
+      <NeedsAttention items={attention} />
+      {session.suspendedAt === null && <FirstSteps keys={keys} />}
+      {keys.total > 0 && <Today {...overview} />}
+      <section>
+        <h2 id="activity">Recent events</h2>
+        <EventTable events={events} />
+        <p>
+          <a href="/settings/events">All events</a>
+        </p>
+      </section>
+      <section>
+        <h2 id="project">Project</h2>
+        <Project {...overview} />
+      </section>
+    </>
+  );
+}
+
+function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'>): VNode {
+  return (
+    <div class="today">
+      <section>
+        <h2 id="today">Today</h2>
+        <Stats
+          stats={{
+            'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>],
+            'Requests since 00:00 UTC': formatCount(total(today)),
+            'Success rate': successRate(today),
+            'Rate limited': formatCount(today.refused),
+          }}
+        />
+        {today.served < total(today) && (
+          <p>
+            <a href={FAILED_REQUESTS}>See the failed requests</a>
+          </p>
+        )}
+      </section>
+      <section>
+        <h2 id="limits">Limits</h2>
+        <Quotas states={plans} />
+      </section>
+    </div>
+  );
+}
+
+function Project({ session, plans, credit, identities, passkeys }: Overview): VNode {
+  return (
+    <Facts
+      facts={{
+        Name: <UserText text={session.projectName} />,
+        [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(({ plan }) => (
+          <div key={plan.id}>
+            {plan.name}: {describeLimits(plan)}, commercial use {plan.commercialUse ? 'allowed' : 'not allowed'}
+          </div>
+        )),
+        Attribution:
+          credit === null
+            ? 'Not required'
+            : [
+                'Required wherever you show data from the catalogue',
+                ...(credit === undefined
+                  ? ['. Ask ', <Operator />, ' for the wording.']
+                  : [': “', <UserText text={credit} />, '”']),
+              ],
+        'Developer ID': (
+          <>
+            {session.developerId}{' '}
+            <span class="muted">
+              Quote it when you contact <Operator />.
+            </span>
+          </>
+        ),
+        ...(identities.length > 0 && {
+          [identities.length === 1 ? 'Linked identity' : 'Linked identities']: <Identities identities={identities} />,
+        }),
+        Passkeys: passkeys !== undefined && (
+          <>
+            <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
+            {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
+          </>
+        ),
+        'Signed in': <RelativeTime at={session.signedInAt} />,
+      }}
+    />
+  );
+}
+
+/** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
+function FirstSteps({ keys }: { readonly keys: KeySummary }): VNode | null {
+  if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
+  const call = <FirstCall keyPrefix={keys.newest ?? undefined} />;
+  if (keys.total > 0) return call;
+  return (
+    <>
+      <section class="card first-key">
+        <h2 id="first-key">Create your first key</h2>
+        <p>
+          Every call needs an API key. It is shown once, so have your secret store ready. Use keys in back ends only,
+          one for each environment.
+        </p>
+        <p>
+          <Button href="/settings/keys/new" tone="primary" label="Create your first key" />
+        </p>
+      </section>
+      {call}
+    </>
+  );
+}

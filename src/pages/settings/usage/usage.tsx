@@ -1,0 +1,219 @@
+import { Readable } from 'node:stream';
+import type { VNode } from 'preact';
+import { formatCount } from '../../../platform/text/count.js';
+import type { Outcome } from '../../../usage/outcome.js';
+import { readUsage, readUsageCsv, type Usage, type UsageRange } from '../../../usage/read-usage.js';
+import { UserText } from '../../parts/content/components.js';
+import { numeric, Table } from '../../parts/content/table.js';
+import type { SiteParts } from '../../parts/context.js';
+import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
+import { KeyName } from '../../parts/keys.js';
+import { readTogether } from '../../parts/read-together.js';
+import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
+import { FAILED_REQUESTS, failuresOf } from '../failed-requests.js';
+import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
+import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
+import { OTHER_PATHS, readUsageChoice, usageAddress } from './choice.js';
+import { Quotas, readPlanStates } from './quotas.js';
+
+const PATH = '/settings/usage';
+
+/** The names of the ranges. */
+const RANGES: Readonly<Record<UsageRange, string>> = { '24h': '24 hours', '7d': '7 days', '30d': '30 days' };
+
+type ChosenUsage = Awaited<ReturnType<typeof loadUsage>>;
+
+/** The usage of a developer as far as it was chosen, and what is left of the limits. */
+async function loadUsage(parts: SiteParts, ctx: SettingsContext) {
+  const { db } = parts;
+  const { developerId } = ctx.state.session;
+  const keys = await readKeyChoice(db, ctx);
+  const choice = { ...readUsageChoice(ctx.state.target.search), keyPrefix: keys.chosen?.prefix };
+  let reading: Promise<Usage> | undefined;
+  const { plans, totals } = await readTogether({
+    plans: () => readPlanStates(parts, developerId),
+    totals: () =>
+      readListPage(ctx, { keyPrefix: 'prefix' }, async (part) => {
+        reading = readUsage(db, { developerId, ...choice }, choice.range, part);
+        return (await reading).keys;
+      }),
+  });
+  const { buckets = [], ways = [] } = (await reading) ?? {};
+  return { choice, keys, plans, totals, buckets, ways };
+}
+
+/** Adds the usage of a developer: how much of the limits is used, and the requests over time and by key. */
+export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
+  router.get(PATH, requireSession, async (ctx) => {
+    settingsPage(ctx, { title: 'Usage', tab: 'usage' }, <UsagePage {...await loadUsage(parts, ctx)} />);
+  });
+
+  router.get(`${PATH}.csv`, requireSession, async (ctx) => {
+    const { db } = parts;
+    const { chosen } = await readKeyChoice(db, ctx);
+    const { operation, outcome } = readUsageChoice(ctx.state.target.search);
+    const { developerId } = ctx.state.session;
+    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix, operation, outcome });
+    ctx.status = 200;
+    ctx.set({
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename="usage.csv"',
+    });
+    ctx.body = Readable.from(csv);
+  });
+}
+
+function UsagePage(usage: ChosenUsage): VNode {
+  const { choice, keys, plans, buckets } = usage;
+  const { range, operation, outcome } = choice;
+  const counts = sumOf(buckets);
+  return (
+    <>
+      <section>
+        <h2 id="limits">Limits</h2>
+        <Quotas states={plans} />
+        <p class="muted small">
+          The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
+        </p>
+      </section>
+      <section>
+        <h2 id="requests">Requests in the last {RANGES[range]}</h2>
+        <Toolbar {...usage} />
+        {(keys.chosen ?? operation ?? outcome) !== undefined && (
+          <p>
+            <Chosen {...usage} /> <a href={usageAddress(PATH, { range })}>Show all requests</a>
+          </p>
+        )}
+        <Outcomes counts={counts} />
+        {counts.served < total(counts) && (
+          <p>
+            <a href={keys.chosen ? failuresOf(keys.chosen.prefix) : FAILED_REQUESTS}>See the failed requests</a>
+          </p>
+        )}
+        {total(counts) === 0 ? (
+          <p class="empty">No such requests in the last {RANGES[range]}</p>
+        ) : (
+          <>
+            <UsageOverTime range={range} buckets={buckets} />
+            <ByWay {...usage} />
+            <ByKey {...usage} />
+          </>
+        )}
+        <p>
+          <a href={usageAddress(`${PATH}.csv`, { ...choice, range: '30d' })}>Download 30 days as CSV</a>
+        </p>
+        <p class="muted small">
+          All times are in UTC. Client errors are 4xx answers and requests that you cancelled; the codes are explained
+          in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed requests are
+          errors on our side. The first request of a key appears within about ten seconds, and further ones within a
+          minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database connection can
+          cause counts to be added twice.
+        </p>
+      </section>
+    </>
+  );
+}
+
+const ANY: Option = ['', 'All'];
+
+/** Chooses what the page is limited to. */
+function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
+  const { range, operation, outcome } = choice;
+  const listed = distinct([...ways.map((way) => way.operation), operation]);
+  const outcomes = distinct<Outcome>([...ways.map((way) => way.outcome), outcome]);
+  return (
+    <div class="toolbar">
+      <Switch
+        label="Time range"
+        options={RANGES}
+        chosen={range}
+        addressOf={(each) => usageAddress(PATH, { ...choice, range: each as UsageRange })}
+      />
+      <KeyFilter path={PATH} query={{ range }} keys={keys}>
+        <Choice
+          name="operation"
+          label="Operation"
+          options={[ANY, ...listed.map((id): Option => (id === '' ? [OTHER_PATHS, 'Other paths'] : [id, id]))]}
+          value={operation === '' ? OTHER_PATHS : operation}
+        />
+        <Choice
+          name="outcome"
+          label="Outcome"
+          options={[ANY, ...outcomes.map((each): Option => [each, each])]}
+          value={outcome}
+        />
+      </KeyFilter>
+    </div>
+  );
+}
+
+function distinct<T>(values: readonly (T | undefined)[]): readonly T[] {
+  return [...new Set(values)].filter((value) => value !== undefined);
+}
+
+/** A sentence about what the page is limited to. */
+function Chosen({ keys: { chosen }, choice: { operation, outcome } }: ChosenUsage): VNode {
+  const limits = [
+    chosen && (
+      <>
+        the key {chosen.label !== null && <UserText text={chosen.label} />} <code>{chosen.prefix}</code>
+      </>
+    ),
+    operation !== undefined && <OperationName id={operation} />,
+    outcome !== undefined && <code>{outcome}</code>,
+  ].filter(Boolean);
+  return <>Only {limits.map((limit, index) => [index > 0 && ', ', limit])}.</>;
+}
+
+function OperationName({ id }: { readonly id: string }): VNode {
+  return id === '' ? <>Other paths</> : <code>{id}</code>;
+}
+
+/** The requests of each operation and outcome. */
+function ByWay({ choice, ways }: ChosenUsage): VNode {
+  const shown = ways.filter(
+    ({ operation, outcome }) =>
+      (choice.operation ?? operation) === operation && (choice.outcome ?? outcome) === outcome,
+  );
+  return (
+    <>
+      <h3>By operation and outcome</h3>
+      <Table
+        caption="Requests by operation and outcome"
+        columns={['Operation', 'Outcome', ...numeric('Requests')]}
+        rows={shown.map(({ operation, outcome, requests }) => [
+          <a href={usageAddress(PATH, { ...choice, operation, outcome: undefined })}>
+            <OperationName id={operation} />
+          </a>,
+          <a href={usageAddress(PATH, { ...choice, operation: undefined, outcome })}>
+            <code>{outcome}</code>
+          </a>,
+          formatCount(requests),
+        ])}
+      />
+    </>
+  );
+}
+
+/** The requests of each key. */
+function ByKey({ choice, totals, buckets }: ChosenUsage): VNode {
+  return (
+    <>
+      <h3>By key</h3>
+      <Table
+        caption="Requests by key"
+        columns={['Key', ...COUNT_COLUMNS]}
+        rows={totals.rows.map((row) => [
+          <KeyName
+            prefix={row.keyPrefix}
+            label={row.label}
+            address={usageAddress(PATH, { ...choice, keyPrefix: row.keyPrefix })}
+          />,
+          ...countCells(row),
+        ])}
+        totals={['Total', ...countCells(sumOf(buckets))]}
+      />
+      <Pager page={totals} />
+    </>
+  );
+}
