@@ -11,6 +11,9 @@ export interface Plan {
   readonly commercialUse: boolean;
 }
 
+/** The id of the plan that a new developer is on: the default of the column `developers.plan_id`. */
+export const FIRST_PLAN = 'free';
+
 /** The columns of a plan under the names of {@link Plan}. */
 export const PLAN_COLUMNS = {
   id: 'plans.id',

@@ -37,8 +37,8 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
     .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
       const developer = await makeChange(context, (db) => createDeveloper(db, options));
-      const { id } = developer;
-      const next = `${command} keys create --developer ${id} --plan free`;
+      const { id, planId } = developer;
+      const next = `${command} keys create --developer ${id} --plan ${planId}`;
       report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
     });
 

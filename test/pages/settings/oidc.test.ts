@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { linkIdentity } from '../../../src/accounts/identities.js';
 import { listDevelopers } from '../../../src/developers/developers.js';
 import { listEvents } from '../../../src/events/events.js';
+import { setPlan } from '../../../src/limits/plans.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { Visitor } from '../../support/http/visitor.js';
@@ -301,6 +302,7 @@ describe('signing up by OpenID Connect', () => {
   before(async () => {
     // It takes the secret in the body alone, as some do.
     ({ service, provider } = await startWithProvider('on', 'client_secret_post'));
+    await setPlan(service.db, 'free', { name: 'Starter' });
   });
 
   after(async () => {
@@ -316,10 +318,12 @@ describe('signing up by OpenID Connect', () => {
     const ann = new Person(service, provider, 'ann');
     const { text: landing } = await ann.here.get('/', { accept: 'text/html' });
     assert.ok(landing.includes('href="/settings/keys/new">Get a key</a>'));
+    assert.ok(landing.includes(' It starts on the Starter plan.'));
     const reply = await ann.signIn();
     assert.deepEqual([reply.status, reply.headers.location], [303, '/sign-up']);
     assert.equal((await ann.here.get('/settings')).status, 303);
     assert.equal(await countDevelopers(), known);
+    assert.match((await ann.here.get('/sign-up')).text, /which starts on the Starter plan\./);
     const done = await ann.here.post('/sign-up', { project_name: '  Ann’s <b>club</b> ' });
     assert.deepEqual([done.status, done.headers.location], [303, '/settings']);
     assert.ok((await ann.here.get('/settings')).text.includes('Ann’s &lt;b'));

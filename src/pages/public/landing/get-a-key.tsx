@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { FIRST_PLAN, type Plan } from '../../../limits/plans.js';
 import type { PublicOptions } from '../context.js';
 import { Operator } from '../../parts/content/components.js';
 
@@ -13,12 +14,17 @@ export function keyAddress({ signInBy }: GetAKeyProps): string {
   return signInBy?.signUp === true ? NEW_KEY : '#key';
 }
 
+interface KeyStepsProps extends GetAKeyProps {
+  /** Undefined while the database is down. */
+  readonly plans: readonly Plan[] | undefined;
+}
+
 /** The way from nothing to a key in the environment, as this deployment has it. */
-export function KeySteps({ signInBy }: GetAKeyProps): VNode {
+export function KeySteps({ signInBy, plans }: KeyStepsProps): VNode {
   return (
     <ol class="steps">
       <li>
-        <Access signInBy={signInBy} />
+        <Access signInBy={signInBy} plans={plans} />
       </li>
       <li>
         <strong>Create a key</strong> in your <a href={NEW_KEY}>settings</a>, and copy it: it is shown only once.
@@ -31,7 +37,7 @@ export function KeySteps({ signInBy }: GetAKeyProps): VNode {
   );
 }
 
-function Access({ signInBy }: GetAKeyProps): VNode {
+function Access({ signInBy, plans }: KeyStepsProps): VNode {
   if (signInBy === undefined) {
     return (
       <>
@@ -41,10 +47,11 @@ function Access({ signInBy }: GetAKeyProps): VNode {
     );
   }
   const { signUp, provider } = signInBy;
+  const plan = plans?.find(({ id }) => id === FIRST_PLAN);
   const signIn = <a href={NEW_KEY}>Sign in with {provider.host}</a>;
   return signUp ? (
     <>
-      <strong>{signIn}</strong> and name your project. It starts on the Free plan.
+      <strong>{signIn}</strong> and name your project.{plan !== undefined && ` It starts on the ${plan.name} plan.`}
     </>
   ) : (
     <>

@@ -93,7 +93,7 @@ export function addLandingPage(router: PageRouter, { db, health, site }: PublicP
               environment, so that you can revoke each on its own: a revoked key fails on the very next request.
             </p>
           </div>
-          <KeySteps signInBy={site.signInBy} />
+          <KeySteps signInBy={site.signInBy} plans={numbers?.plans} />
         </section>
 
         <section>

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { VNode } from 'preact';
 import {
   beginSignUp,
   findDeveloperOf,
@@ -16,9 +17,12 @@ import { OperatorError } from '../../../errors.js';
 import { setActor } from '../../../events/events.js';
 import { clientAddress } from '../../../http/request/client-address.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
+import { FIRST_PLAN } from '../../../limits/plans.js';
 import { isPlainText } from '../../../platform/text/plain-text.js';
 import { Button, CodeBlock, Operator } from '../../parts/content/components.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
+import { readPlanNames } from '../../parts/content/plan-name.js';
+import { act, type Done } from '../../parts/forms/act.js';
 import { formParser, ErrorSummary, Form, type Submission } from '../../parts/forms/form.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { PageError } from '../../parts/frame/error-page.js';
@@ -165,26 +169,31 @@ const parseSignUp = formParser(PROJECT_NAME_FIELD);
 export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   if (site.signInBy?.signUp !== true) return;
 
+  const draw = async (ctx: PageContext, submission: Submission<'project_name'>): Promise<void> => {
+    const plan = (await readPlanNames(db)).get(FIRST_PLAN) ?? FIRST_PLAN;
+    const status = submission.errors.project_name === undefined ? 200 : 422;
+    const body = <SignUpPage plan={plan} submission={submission} />;
+    page(ctx, { title: 'Name your project', section: 'settings', status }, body);
+  };
+
   router.get('/sign-up', async (ctx) => {
     const identity = await findSignUp(db, readCookie(ctx, 'sign-up'));
     if (identity === undefined) seeOther(ctx, '/sign-in');
-    else showForm(ctx, { values: { project_name: queryOf(ctx).get('project_name') ?? '' }, errors: {} });
+    else await draw(ctx, { values: { project_name: queryOf(ctx).get('project_name') ?? '' }, errors: {} });
   });
 
-  router.post('/sign-up', async (ctx) => {
-    const submission = parseSignUp(ctx);
-    if (submission.errors.project_name !== undefined) {
-      showForm(ctx, submission);
-      return;
-    }
+  const signUp = async (ctx: PageContext, { values }: Submission<'project_name'>): Promise<Done | undefined> => {
     const isSignedIn = await signIn(ctx, db, 'provider', async (transaction) => {
       const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
-      return identity && register(transaction, identity, submission.values.project_name);
+      return identity && register(transaction, identity, values.project_name);
     });
     setCookie(ctx, 'sign-up', undefined);
-    if (isSignedIn) returnTo(ctx);
-    else seeOther(ctx, '/sign-in');
-  });
+    if (!isSignedIn) return { to: '/sign-in' };
+    returnTo(ctx);
+    return undefined;
+  };
+
+  router.post('/sign-up', act(parseSignUp, signUp, draw));
 }
 
 /**
@@ -205,20 +214,23 @@ async function register(transaction: Knex.Transaction, identity: Identity, proje
   return id;
 }
 
-function showForm(ctx: PageContext, submission: Submission<'project_name'>): void {
-  const error = submission.errors.project_name;
-  page(
-    ctx,
-    { title: 'Name your project', section: 'settings', status: error === undefined ? 200 : 422 },
+interface SignUpProps {
+  /** The name of the plan that the project starts on. */
+  readonly plan: string;
+  readonly submission: Submission<'project_name'>;
+}
+
+function SignUpPage({ plan, submission }: SignUpProps): VNode {
+  return (
     <>
       <ErrorSummary errors={submission.errors} />
       <p>
-        Welcome. Your keys belong to a project, which starts on the Free plan. Its name appears in responses from{' '}
+        Welcome. Your keys belong to a project, which starts on the {plan} plan. Its name appears in responses from{' '}
         <code>/api/v1/me</code>.
       </p>
       <Form action="/sign-up" label="Create project">
         <ProjectName submission={submission} autocomplete="organization" />
       </Form>
-    </>,
+    </>
   );
 }
