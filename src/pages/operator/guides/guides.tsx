@@ -1,5 +1,5 @@
 import type { PageRouter } from '../../parts/context.js';
-import { Tabs } from '../../parts/frame/signed-in-page.js';
+import { AreaNavigation } from '../../parts/frame/signed-in-page.js';
 import { addGuidePages, readGuideFiles, type Guide } from '../../parts/guides/guide-pages.js';
 import type { OperatorParts } from '../context.js';
 import { operatorFrame, TABS } from '../layout.js';
@@ -42,7 +42,7 @@ export function addGuides(router: PageRouter, parts: OperatorParts): void {
     lead: 'How to install, configure, monitor and repair the service.',
     navigation: (
       <div class="container">
-        <Tabs name="Operator" tabs={TABS} tab="guides" />
+        <AreaNavigation name="Operator" tabs={TABS} tab="guides" />
       </div>
     ),
   });

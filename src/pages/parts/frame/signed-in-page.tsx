@@ -25,7 +25,7 @@ export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions
 }
 
 /** The navigation of an area. */
-export function Tabs<Id extends string>({
+export function AreaNavigation<Id extends string>({
   name,
   tabs,
   tab,
@@ -66,7 +66,7 @@ export function signedInPage<Id extends string>(
           <Button tone="quiet" label="Sign out" />
         </form>
       </header>
-      <Tabs name={name} tabs={tabs} tab={tab} />
+      <AreaNavigation name={name} tabs={tabs} tab={tab} />
       <div id="content" tabIndex={-1}>
         {warning}
         {notice}
