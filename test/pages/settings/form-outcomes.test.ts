@@ -22,8 +22,11 @@ const ADDRESSES = Array.from({ length: 60 }, (_, place) => `192.0.2.${place}`);
 /** Requests to the API meanwhile, one after the other. */
 const CALLS = 6;
 
+/** Of the service to its database. */
+const CONNECTIONS = 8;
+
 /** Long enough for a busy machine to answer what is not locked, and short enough to wait for. */
-const BOUND = { REQUEST_TIMEOUT_MS: '3000' };
+const BOUND = { REQUEST_TIMEOUT_MS: '3000', DATABASE_POOL_SIZE: String(CONNECTIONS) };
 
 describe('a form that fails, and pages that wait', () => {
   const world = testWorld({ service: { settings: BOUND, trustedProxies: 1 } });
@@ -35,16 +38,18 @@ describe('a form that fails, and pages that wait', () => {
     visitor = await signIn(world.service, developerId);
   });
 
-  async function lockSessions(): Promise<Knex.Transaction> {
+  async function lock(tables = 'sessions'): Promise<Knex.Transaction> {
     const transaction = await world.db.transaction();
-    await transaction.raw('lock table sessions in access exclusive mode');
+    await transaction.raw(`lock table ${tables} in access exclusive mode`);
     return transaction;
   }
 
-  /** How many pages wait for the lock. */
+  /** How many queries wait for the lock. */
   async function waiting(): Promise<number> {
     const { rows } = await world.db.raw<{ rows: { waiting: number }[] }>(
-      "select count(*)::integer as waiting from pg_locks where relation = 'sessions'::regclass and not granted",
+      `select count(*)::integer as waiting from pg_locks
+        where locktype = 'relation' and not granted
+          and database = (select oid from pg_database where datname = current_database())`,
     );
     return rows[0]?.waiting ?? 0;
   }
@@ -65,7 +70,7 @@ describe('a form that fails, and pages that wait', () => {
   });
 
   it('changes nothing after its page has said so, although the session is found later', async () => {
-    const transaction = await lockSessions();
+    const transaction = await lock();
     try {
       // The pages that run at the same time give up first. Then it is the turn of the form, which has little time left.
       const others = Array.from({ length: PAGE_LIMITS.running }, () => visitor.get('/settings'));
@@ -132,27 +137,33 @@ describe('a form that fails, and pages that wait', () => {
     }
   });
 
-  it('pages that wait for a lock leave the API its connections, and are answered with 503 even before their turn', async () => {
-    const transaction = await lockSessions();
-    let isOver = false;
-    const statuses: number[] = [];
-    const requests = ADDRESSES.map(async (address) => {
-      while (!isOver) statuses.push((await visitor.get('/settings', { 'x-forwarded-for': address })).status);
-    });
-    try {
-      await eventually('pages wait for the lock', async () => (await waiting()) >= PAGE_LIMITS.running);
-      for (let call = 0; call < CALLS; call += 1) {
-        for (const path of ['/api/v1/me', '/api/v1/stats'])
-          assert.equal((await world.service.get(path)).status, 200, path);
+  // The second is of tables that the overview reads in parallel, once it has its session.
+  for (const tables of ['sessions', 'events, usage_log, passkeys, identities']) {
+    it(`pages that wait for ${tables} leave the API its connections, and are answered with 503 even before their turn`, async () => {
+      const transaction = await lock(tables);
+      let isOver = false;
+      let mostWaiting = 0;
+      const statuses: number[] = [];
+      const requests = ADDRESSES.map(async (address) => {
+        while (!isOver) statuses.push((await visitor.get('/settings', { 'x-forwarded-for': address })).status);
+      });
+      try {
+        await eventually('pages wait for the lock', async () => (await waiting()) >= PAGE_LIMITS.running);
+        for (let call = 0; call < CALLS; call += 1) {
+          for (const path of ['/api/v1/me', '/api/v1/stats'])
+            assert.equal((await world.service.get(path)).status, 200, path);
+          mostWaiting = Math.max(mostWaiting, await waiting());
+        }
+        assert.ok(mostWaiting <= CONNECTIONS / 2, `${mostWaiting} connections wait for the lock`);
+        await eventually('each page is answered', () => statuses.length >= ADDRESSES.length);
+        assert.deepEqual([...new Set(statuses)], [503]);
+      } finally {
+        isOver = true;
+        await transaction.rollback();
+        await Promise.all(requests);
       }
-      await eventually('each page is answered', () => statuses.length >= ADDRESSES.length);
-      assert.deepEqual([...new Set(statuses)], [503]);
-    } finally {
-      isOver = true;
-      await transaction.rollback();
-      await Promise.all(requests);
-    }
-  });
+    });
+  }
 
   it('reports of a leaked key that wait for a lock leave the API its connections', async () => {
     const { key, prefix } = await world.newKey({ developerId, planId: 'free' });
