@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setDeveloperPlan } from '../../src/developers/developers.js';
 import { setPlanOfKeys } from '../../src/keys/edit-key.js';
 import { listKeysWithHints, listPlansOf, readKeySummary } from '../../src/keys/key-summary.js';
+import type { KeyRecord } from '../../src/keys/key-record.js';
 import { listKeysOf } from '../../src/keys/keys.js';
 import { developersOnPlan } from '../../src/limits/plans.js';
 import { testWorld } from '../support/world.js';
@@ -95,6 +96,17 @@ describe('the keys that a query leaves out', () => {
   it('the developers on a plan are those with keys that are not revoked', async () => {
     await world.db('api_keys').where({ developer_id: other, label: 'revoked' }).update({ plan_id: 'gone' });
     assert.deepEqual(await developersOnPlan(world.db, 'gone'), [own]);
+  });
+
+  it('active keys come first in a list, each newest first, and its parts follow one another', async () => {
+    const listed: KeyRecord[] = [];
+    for (let part = 1; part <= 3; part += 1)
+      listed.push(...(await listKeysOf(world.db, own, { limit: 5, after: listed.at(-1) })));
+    const newestFirst = (await labels({ developer_id: own })).reverse();
+    assert.deepEqual(
+      listed.map(({ label }) => label),
+      [true, false].flatMap((isActive) => newestFirst.filter((label) => ACTIVE.includes(label) === isActive)),
+    );
   });
 
   it('a search finds parts of labels and prefixes in upper and lower case', async () => {

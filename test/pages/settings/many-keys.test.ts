@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { TABS } from '../../../src/pages/settings/settings-page.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
-import { addHistory, addKeys } from '../../support/keys/many-keys.js';
+import { addHistory } from '../../support/keys/many-keys.js';
 import type { Reply } from '../../support/request.js';
 import { nextPageOf } from '../page-html.js';
 import { testWorld } from '../../support/world.js';
@@ -94,25 +94,5 @@ describe('the settings of a developer with many past keys', () => {
       }
     }
     assert.equal((await visitor.get('/settings/sessions?after=9007199254740991')).status, 200);
-  });
-
-  it('inactive keys are listed once each, after the active ones', async () => {
-    const owner = await world.newDeveloper();
-    const by = await signIn(world.service, owner);
-    await addKeys(world.db, owner, 30_000, 30_009, 'null');
-    await addKeys(world.db, owner, 30_010, 30_109, 'now()');
-    let next: string | undefined = '/settings/keys';
-    const listed = async (): Promise<string[]> => {
-      const page = await get(next ?? '', by);
-      assert.ok(!page.text.includes('You have no active keys'));
-      next = nextPageOf(page);
-      return Array.from(page.text.matchAll(/<th scope="row">.*?<code>svc_000(\d+)/g), ([, number = '']) => number);
-    };
-    const numbers = (from: number, to: number): string[] =>
-      Array.from({ length: from - to + 1 }, (_, i) => String(from - i));
-    assert.deepEqual(await listed(), [...numbers(30_009, 30_000), ...numbers(30_109, 30_070)]);
-    assert.deepEqual(await listed(), numbers(30_069, 30_020));
-    assert.deepEqual(await listed(), numbers(30_019, 30_010));
-    assert.equal(next, undefined);
   });
 });
