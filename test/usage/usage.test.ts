@@ -291,6 +291,24 @@ describe('the usage of the keys of a service', () => {
     assert.equal((await read(none, '7d')).buckets.length, 7);
   });
 
+  it('a label is a cell of CSV in quotes, and no formula', async () => {
+    const developerId = await world.newDeveloper();
+    const { prefix } = await world.newKey({ developerId });
+    await addUsage(world.db, prefix, 0, { served: 5 });
+    for (const [label, cell] of [
+      ['=1+1,"x"', `"'=1+1,""x"""`],
+      ['-1', `"'-1"`],
+      ['+1', `"'+1"`],
+      ['@sum', `"'@sum"`],
+      ['1=1', '"1=1"'],
+      [null, ''],
+    ] as const) {
+      await world.db('api_keys').where({ prefix }).update({ label });
+      const [, line = ''] = await readUsageCsv(world.db, { developerId });
+      assert.ok(line.endsWith(`,${prefix},${cell},5,0,0,0\r\n`), line);
+    }
+  });
+
   it('the keys of a range are read in parts, the most used first, by what is chosen', async () => {
     const developerId = await world.newDeveloper();
     const prefixes: string[] = [];

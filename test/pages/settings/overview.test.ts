@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import type { CreatedKey } from '../../../src/keys/keys.js';
 import { createKey } from '../../../src/keys/keys.js';
 import { revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
+import { listPlans } from '../../../src/limits/plans.js';
+import type { SiteOptions } from '../../../src/pages/parts/context.js';
+import { loadOverview } from '../../../src/pages/settings/overview/overview.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { addUsage, rollUp } from '../../support/keys/usage.js';
@@ -14,20 +18,39 @@ const DAY_MS = 86_400_000;
 describe('the overview of the settings', () => {
   let service: TestService;
   let developerId: number;
+  let limiter: MemoryLimiter;
 
   before(async () => (service = await startService()));
   after(() => service.stop());
-  beforeEach(async () => (developerId = await newDeveloper(service.db)));
+  beforeEach(async () => {
+    developerId = await newDeveloper(service.db);
+    limiter = new MemoryLimiter();
+  });
 
-  /** The text of the overview, without tags and with single spaces. */
-  async function overview(): Promise<{ html: string; text: string; warnings: string[] }> {
-    const { status, text: html } = await (await signIn(service, developerId)).get('/settings');
-    assert.equal(status, 200);
-    const textOf = (part: string): string => part.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
-    const warnings = Array.from(html.matchAll(/<li class="notice tone-warning">(.*?)<\/li>/gs), ([, item = '']) =>
-      `${textOf(item).trim()} → ${/href="([^"]*)"/.exec(item)?.[1] ?? ''}`.replaceAll(' .', '.'),
-    );
-    return { html, text: textOf(html), warnings };
+  /** What the overview shows, without its words. */
+  function load(isSuspended = false): ReturnType<typeof loadOverview> {
+    const site = { publicUrl: () => service.publicUrl, attribution: undefined } as SiteOptions;
+    const now = new Date().toISOString();
+    const suspendedAt = isSuspended ? now : null;
+    const session = { id: 1, developerId, projectName: 'Test', suspendedAt, signedInAt: now, isRecent: true };
+    return loadOverview({ db: service.db, limiter, site }, session);
+  }
+
+  /** What needs attention: of a key its name and the hint, of a quota the share that is used. */
+  async function attention(isSuspended?: boolean): Promise<unknown[]> {
+    return (await load(isSuspended)).attention.map((item) => {
+      if (item.kind === 'key')
+        return [item.record.label, item.hint.kind, ...('days' in item.hint ? [item.hint.days] : [])];
+      if (item.kind === 'quota') return [item.plan.name, item.quota.name, item.share];
+      return item.kind === 'refusals' ? [item.lately, item.before] : item.kind;
+    });
+  }
+
+  /** Where the warnings of the page lead. */
+  async function links(): Promise<string[]> {
+    const { text } = await (await signIn(service, developerId)).get('/settings');
+    assert.ok(!text.includes('<b>duction'), 'a label is text');
+    return Array.from(text.matchAll(/<li class="notice tone-warning">.*? href="([^"]*)"/gs), ([, to = '']) => to);
   }
 
   function create(label?: string): Promise<CreatedKey> {
@@ -35,7 +58,7 @@ describe('the overview of the settings', () => {
   }
 
   it('the overview counts active keys, the requests of this day and what is left of the limits', async () => {
-    const [{ key, prefix }, { prefix: rolled }, { prefix: revoked }] = [await create(), await create(), await create()];
+    const [{ prefix }, { prefix: rolled }, { prefix: revoked }] = [await create(), await create(), await create()];
     await rollKey(service.db, rolled, 3_600);
     await revokeKey(service.db, revoked);
     const hour = new Date().getUTCHours();
@@ -46,63 +69,67 @@ describe('the overview of the settings', () => {
     await addUsage(service.db, revoked, 0, { failed: 1 });
     // Before this day began.
     await addUsage(service.db, prefix, hour + 1, { served: 5_000 });
-    assert.equal((await service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status, 200);
-    const { text } = await overview();
-    assert.match(text, /Active keys 2 of 20 Requests since 00:00 UTC 2,000 Success rate 99\.5% Rate limited 9 /);
-    assert.match(text, /Free plan Per minute on the Free plan 1 used 1 of 60 requests; resets in \d+ s/);
-  });
-
-  it('the overview warns of keys that expire soon or are unused, and leads to rolling and revoking them', async () => {
-    const [soon, unused, used] = [await create('pro<b>duction'), await create(), await create('fine')];
-    await expireIn(service.db, soon.prefix, 3.5 * DAY_MS);
-    const { db } = service;
-    await db('api_keys').where({ prefix: soon.prefix }).update({ last_used_at: db.fn.now() });
-    await db('api_keys').where({ prefix: used.prefix }).update({ last_used_at: db.fn.now() });
-    const longAgo = db.raw("now() - interval '120 days'");
-    await db('api_keys').where({ prefix: unused.prefix }).update({ created_at: longAgo, last_used_at: longAgo });
-    assert.deepEqual((await overview()).warnings, [
-      `pro&lt;b>duction expires in 3 days. Roll this key : pro&lt;b>duction → /settings/keys/${soon.prefix}/roll`,
-      `${unused.prefix} has not been used for 120 days. Revoke this key : ${unused.prefix} → /settings/keys/${unused.prefix}/revoke`,
-    ]);
-    for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
-    const { warnings } = await overview();
+    const [free = assert.fail()] = await listPlans(service.db);
+    await limiter.charge({ developerId, plan: free });
+    const { keys, today, plans } = await load();
+    assert.deepEqual([keys.active, keys.rolled, keys.total], [2, 1, 4]);
+    assert.deepEqual(today, { served: 1_990, rejected: 0, refused: 9, failed: 1 });
     assert.deepEqual(
-      [warnings.length, warnings[0]?.includes('k0 expires within a day.'), warnings.at(-1)],
+      plans.map(({ plan, quotas }) => [plan.name, quotas.map(({ limit, remaining }) => [limit, remaining])]),
       [
-        6,
-        true,
-        'More keys expire within 14 days, have not been used for 90 days, or end without a replacement. See all keys → /settings/keys',
+        [
+          'Free',
+          [
+            [60, 59],
+            [10_000, 9_999],
+          ],
+        ],
       ],
     );
   });
 
-  it('the overview and the page of a rolled key warn when the key that replaced it is no longer active', async () => {
+  it('keys that expire soon, are unused or end without a replacement need attention, but not while their owner is suspended', async () => {
     const { db } = service;
-    const [{ prefix: lost }, { prefix: kept }, { prefix: chained }] = [
-      await create('service-3'),
-      await create('kept'),
-      await create('chained'),
-    ];
+    const use = (columns: object, { prefix }: CreatedKey) => db('api_keys').where({ prefix }).update(columns);
+    const [soon, unused, used] = [await create('pro<b>duction'), await create('unused'), await create('fine')];
+    await expireIn(db, soon.prefix, 3.5 * DAY_MS);
+    for (const key of [soon, used]) await use({ last_used_at: db.fn.now() }, key);
+    const longAgo = db.raw("now() - interval '120 days'");
+    await use({ created_at: longAgo, last_used_at: longAgo }, unused);
+    const [lost, chained] = [await create('lost'), await create('chained')];
+    const { successor } = await rollKey(db, lost.prefix, 5 * 86_400);
+    // Its successor was replaced in turn, by a key that is active.
+    await rollKey(db, (await rollKey(db, chained.prefix, 3_600)).successor.prefix, 0);
+    await revokeKey(db, successor.prefix);
+    assert.deepEqual(await attention(), [
+      ['pro<b>duction', 'expires_soon', 3],
+      ['lost', 'no_replacement'],
+      ['unused', 'unused', 120],
+    ]);
+    assert.deepEqual(await attention(true), []);
+    assert.deepEqual(await links(), [
+      `/settings/keys/${soon.prefix}/roll`,
+      '/settings/keys/new',
+      `/settings/keys/${unused.prefix}/revoke`,
+    ]);
+    for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
+    assert.deepEqual(await attention(), [...[0, 1, 2, 3, 4].map((i) => [`k${i}`, 'expires_soon', 0]), 'more_keys']);
+    assert.equal((await links()).at(-1), '/settings/keys');
+  });
+
+  it('the list and the page of a rolled key warn when the key that replaced it is no longer active', async () => {
+    const { db } = service;
+    const [{ prefix: lost }, { prefix: kept }] = [await create('lost'), await create('kept')];
     const { successor } = await rollKey(db, lost, 3_600);
     await rollKey(db, kept, 3_600);
-    // Its successor was replaced in turn, by a key that is active.
-    await rollKey(db, (await rollKey(db, chained, 3_600)).successor.prefix, 0);
-    assert.deepEqual((await overview()).warnings, []);
     await revokeKey(db, successor.prefix);
-    const [warning, ...others] = (await overview()).warnings;
-    assert.deepEqual(others, []);
-    assert.match(
-      warning ?? '',
-      /^service-3 ends in 1 hour , [^,]* UTC , and its replacement is no longer active\. Create a key → \/settings\/keys\/new$/,
-    );
     const visitor = await signIn(service, developerId);
     const warns = async (prefix: string): Promise<boolean> =>
       /class="notice tone-warning">This key ends .* has no replacement/.test(
         (await visitor.get(`/settings/keys/${prefix}`)).text,
       );
-    assert.deepEqual([await warns(lost), await warns(kept), await warns(chained)], [true, false, false]);
-    const { text } = await visitor.get('/settings/keys');
-    assert.equal(text.split('>No replacement<').length, 2);
+    assert.deepEqual([await warns(lost), await warns(kept)], [true, false]);
+    assert.equal((await visitor.get('/settings/keys')).text.split('>No replacement<').length, 2);
   });
 
   it('the overview and the guide name commercial use, and the credit that a project must show', async () => {
@@ -128,21 +155,18 @@ describe('the overview of the settings', () => {
     assert.match(await owed(service), /10,000 requests per day, commercial use not allowed ?Attribution ?Not required/);
   });
 
-  it('the overview warns from 80 % of a limit on, and at the limit', async () => {
+  it('a limit needs attention from 80 % on', async () => {
     const { key } = await create();
-    const use = async (requests: number): Promise<string> => {
-      for (let i = 0; i < requests; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
-      return (await overview()).warnings.join();
+    const [free = assert.fail()] = await listPlans(service.db);
+    const use = async (requests: number): Promise<unknown[]> => {
+      for (let i = 0; i < requests; i += 1) await limiter.charge({ developerId, plan: free });
+      return attention();
     };
-    assert.equal(await use(47), '');
-    assert.match(
-      await use(1),
-      /^You have used 80% of the 60 requests per minute of the Free plan\. The limit resets in \d+ s\. /,
-    );
-    assert.match(
-      await use(12),
-      /^You have used all 60 requests per minute of the Free plan\. Further requests get 429 until the limit resets in \d+ s\. See your limits → \/settings\/usage$/,
-    );
+    assert.deepEqual(await use(47), []);
+    assert.deepEqual(await use(1), [['Free', 'minute', 0.8]]);
+    assert.deepEqual(await use(12), [['Free', 'minute', 1]]);
+    for (let i = 0; i < 48; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
+    assert.deepEqual(await links(), ['/settings/usage']);
   });
 
   it('the overview warns when limits refuse many more requests than the day before', async () => {
@@ -153,11 +177,10 @@ describe('the overview of the settings', () => {
     await addUsage(service.db, prefix, 24, { refused: 4 });
     await addUsage(service.db, prefix, 23, { refused: 11 });
     await rollUp(service.db);
-    assert.deepEqual((await overview()).warnings, []);
+    assert.deepEqual(await attention(), []);
     await addUsage(service.db, prefix, 0, { refused: 1 });
-    assert.deepEqual((await overview()).warnings, [
-      '12 requests hit your rate limit in the last 24 hours (6 the day before). See when → /settings/usage?range=24h',
-    ]);
+    assert.deepEqual(await attention(), [[12, 6]]);
+    assert.deepEqual(await links(), ['/settings/usage?range=24h']);
   });
 
   it('the events of one key are listed for its prefix, and all events for the prefix of another developer', async () => {
