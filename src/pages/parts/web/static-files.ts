@@ -8,7 +8,15 @@ const FONT = 'source-sans-3.woff2';
 
 type FileName = keyof StaticFiles['paths'];
 
-/** The files of `src/pages/static`, each with its media type. */
+/** The parts of the stylesheet in `src/pages/static/styles`, in the order of the cascade. */
+const STYLES = [
+  ...['theme', 'ground', 'headings', 'frame', 'controls', 'tables', 'numbers', 'code', 'sidebar', 'search'],
+  ...['pages/reference', 'pages/landing', 'pages/settings'],
+  // Paper and the colours of the reader override the rules above.
+  'media',
+];
+
+/** The files that pages load, each with its media type. */
 const MEDIA_TYPES: Readonly<Record<FileName, string>> = {
   'site.css': 'text/css; charset=utf-8',
   'site.js': 'text/javascript; charset=utf-8',
@@ -23,22 +31,22 @@ export const IMMUTABLE = 'public, max-age=31536000, immutable';
 const DIGITS = 12;
 
 /**
- * Reads the files. The stylesheet refers to other files by their names in the folder; it is served with their paths.
+ * Reads the files of `src/pages/static`. The stylesheet names the font as in the folder; it is served with its path.
  *
  * @param packageRoot - the folder of this package's package.json
  */
 export async function readStaticFiles(packageRoot: string): Promise<StaticFiles> {
   const folder = `${packageRoot}/src/pages/static`;
   const contents = new Map<FileName, Buffer>();
-  for (const name of Object.keys(MEDIA_TYPES) as FileName[]) {
+  for (const name of ['site.js', 'favicon.svg', FONT] as const) {
     contents.set(name, await readFile(`${folder}/${name}`));
   }
   const pathTo = (name: FileName): string => {
     const digits = hash('sha256', contents.get(name) ?? '').slice(0, DIGITS);
     return `/assets/${name.replace('.', `.${digits}.`)}`;
   };
-  const stylesheet = String(contents.get('site.css')).replace(FONT, pathTo(FONT));
-  contents.set('site.css', Buffer.from(stylesheet));
+  const styles = await Promise.all(STYLES.map((name) => readFile(`${folder}/styles/${name}.css`, 'utf8')));
+  contents.set('site.css', Buffer.from(styles.join('\n').replace(FONT, pathTo(FONT))));
   const files = [...contents].map(([name, content]) => ({ name, path: pathTo(name), content }));
   return {
     favicon: new Representation(await readFile(`${folder}/favicon.ico`), 'image/x-icon'),
