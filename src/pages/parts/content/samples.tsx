@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { VNode } from 'preact';
 import { cached } from '../../../platform/async/cached.js';
+import { PACKAGE_ROOT } from '../../../platform/process/package-root.js';
 import { CodeBlock } from './components.js';
 import { highlight, type Language } from './highlight.js';
 import { Tabs } from './tabs.js';
@@ -15,135 +18,27 @@ interface Program {
 }
 
 /**
- * Writes a call in each language. Each program prints the response. An error goes to standard error, with a failing
- * exit code. They need no package.
+ * A call in each language, with its file in `src/pages/static/samples`. Each program prints the response. An error goes
+ * to standard error, with a failing exit code. They need no package.
  */
-export const programsOf = (url: string): readonly Program[] => [
-  {
-    label: 'curl',
-    language: 'sh',
-    caption: 'Run in a shell',
-    code: `curl --fail-with-body \\
-  -H "Authorization: Bearer $KEY" \\
-  "${url}"`,
-  },
-  {
-    label: 'JavaScript',
-    language: 'js',
-    caption: 'Run with node call.mjs',
-    code: `const response = await fetch('${url}', {
-  headers: { Authorization: \`Bearer \${process.env.KEY ?? ''}\` },
-});
-const body = await response.json();
-if (!response.ok) {
-  console.error(response.status, body.detail);
-  process.exit(1);
+const PROGRAMS = (
+  [
+    { label: 'curl', language: 'sh', caption: 'Run in a shell', file: 'call.sh' },
+    { label: 'JavaScript', language: 'js', caption: 'Run with node call.mjs', file: 'call.mjs' },
+    { label: 'Python', language: 'python', caption: 'Run with python3 call.py', file: 'call.py' },
+    { label: 'Go', language: 'go', caption: 'Run with go run call.go', file: 'call.go' },
+    { label: 'PHP', language: 'php', caption: 'Run with php call.php', file: 'call.php' },
+    { label: 'Java', language: 'java', caption: 'Run with java Call.java', file: 'Call.java' },
+  ] as const
+).map(({ file, ...program }) => ({
+  ...program,
+  text: readFileSync(join(PACKAGE_ROOT, 'src/pages/static/samples', file), 'utf8').trimEnd(),
+}));
+
+/** @returns the call of a URL in each language */
+export function programsOf(url: string): readonly Program[] {
+  return PROGRAMS.map(({ text, ...program }) => ({ ...program, code: text.replace('{{url}}', () => url) }));
 }
-console.log(body);`,
-  },
-  {
-    label: 'Python',
-    language: 'python',
-    caption: 'Run with python3 call.py',
-    code: `import json
-import os
-import sys
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
-
-request = Request(
-    "${url}",
-    headers={"Authorization": f"Bearer {os.environ.get('KEY', '')}"},
-)
-try:
-    with urlopen(request) as response:
-        print(json.load(response))
-except HTTPError as error:
-    sys.exit(f"{error.code} {json.load(error)['detail']}")`,
-  },
-  {
-    label: 'Go',
-    language: 'go',
-    caption: 'Run with go run call.go',
-    code: `package main
-
-import (
-	"encoding/json"
-	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"os"
-)
-
-func main() {
-	request, err := http.NewRequest("GET", "${url}", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		log.Fatal(err)
-	}
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if response.StatusCode != http.StatusOK {
-		var problem struct{ Detail string }
-		json.Unmarshal(body, &problem)
-		log.Fatal(response.StatusCode, " ", problem.Detail)
-	}
-	fmt.Println(string(body))
-}`,
-  },
-  {
-    label: 'PHP',
-    language: 'php',
-    caption: 'Run with php call.php',
-    code: `<?php
-$context = stream_context_create(['http' => [
-    'header' => 'Authorization: Bearer ' . getenv('KEY'),
-    'ignore_errors' => true,
-]]);
-$response = fopen('${url}', 'r', false, $context);
-if ($response === false) {
-    exit(1);
-}
-$body = json_decode(stream_get_contents($response), true);
-$statusLine = stream_get_meta_data($response)['wrapper_data'][0];
-if (!str_contains($statusLine, ' 200 ')) {
-    fwrite(STDERR, "$body[status] $body[detail]\\n");
-    exit(1);
-}
-print_r($body);`,
-  },
-  {
-    label: 'Java',
-    language: 'java',
-    caption: 'Run with java Call.java',
-    code: `import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse.BodyHandlers;
-
-public class Call {
-    public static void main(String[] args) throws Exception {
-        var request = HttpRequest.newBuilder(URI.create("${url}"))
-            .header("Authorization", "Bearer " + System.getenv().getOrDefault("KEY", ""))
-            .build();
-        var client = HttpClient.newHttpClient();
-        var response = client.send(request, BodyHandlers.ofString());
-        if (response.statusCode() != 200) {
-            System.err.println(response.statusCode() + " " + response.body());
-            System.exit(1);
-        }
-        System.out.println(response.body());
-    }
-}`,
-  },
-];
 
 interface SampleTabsProps {
   /** Unique in the page. */

@@ -1,0 +1,3 @@
+curl --fail-with-body \
+  -H "Authorization: Bearer $KEY" \
+  "{{url}}"
