@@ -64,6 +64,8 @@ export interface PageFrame {
   readonly files: StaticFiles;
   /** The origin of the pages for people, such as `https://catalog.example.com`. Known once the server listens. */
   readonly publicUrl: () => string;
+  /** @returns the origin that forms must come from, where it depends on the request; by default {@link publicUrl} */
+  readonly formOrigin?: (ctx: PageContext) => string;
   /** @returns the address of the reference, with the guides for developers below it; undefined if it is not served */
   readonly docs: () => string | undefined;
   /** Where developers reach the operator: a `mailto:` or web URL. */

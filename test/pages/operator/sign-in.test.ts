@@ -14,8 +14,12 @@ const PAGES = { settings: { METRICS_ADDRESS: '127.0.0.1:0' } };
 describe('sign-in to the operator pages', () => {
   const world = testWorld({ service: PAGES });
 
+  function origin(): string {
+    return world.service.operatorUrl ?? assert.fail();
+  }
+
   function visitor(): Visitor {
-    return new Visitor(world.service.operatorUrl ?? assert.fail());
+    return new Visitor(origin());
   }
 
   it('the command prints a link whose page only shows a button, and the button signs in once', async () => {
@@ -124,17 +128,33 @@ describe('sign-in to the operator pages', () => {
     assert.equal((await stolen.get('/')).status, 303);
   });
 
-  it('a form that another site has made a browser send is refused', async () => {
+  it('a form that another site has made a browser send is refused, and one of the address in use is not', async () => {
     const browser = await signInOperator(world.service);
+    const host = 'catalog.internal:9464';
     for (const path of OPERATOR_FORMS) {
       for (const headers of [
         { 'sec-fetch-site': 'cross-site' },
         { 'sec-fetch-site': 'same-site' },
-        { origin: 'https://evil.example' },
         { origin: world.service.url },
-        { origin: 'http://evil.local', host: 'evil.local' },
+        ...[
+          'null',
+          'http://',
+          'https://evil.example',
+          'http://evil.internal:9464',
+          'http://evil.catalog.internal:9464',
+        ],
+        ...[
+          'http://evil-catalog.internal:9464',
+          'http://catalog.internal:9464.evil.example',
+          'http://catalog.internal',
+        ],
+        ...[
+          'http://catalog.internal:94640',
+          'http://catalog.internal:9464@evil.example',
+          'https://catalog.internal:9464',
+        ],
         {},
-      ]) {
+      ].map((each) => (typeof each === 'string' ? { origin: each, host } : each))) {
         const { status } = await browser.post(path, {}, headers);
         assert.equal(status, 403, path + JSON.stringify(headers));
       }
@@ -143,8 +163,10 @@ describe('sign-in to the operator pages', () => {
       assert.equal((await browser.post(path, {}, rebound)).status, 421, path);
     }
     assert.equal((await browser.get('/')).status, 200, 'the operator is still signed in');
-    const origin = world.service.operatorUrl ?? assert.fail();
-    assert.equal((await browser.post('/sign-out', {}, { origin })).status, 303);
+    for (const own of [new URL(origin()).host, host, 'localhost:1234', '[::1]:9464', 'catalog']) {
+      const { status } = await browser.post('/developers/new', {}, { origin: `http://${own}`, host: own });
+      assert.equal(status, 422, own);
+    }
   });
 
   it('the header fields of every page keep other origins out, and the public address has none of the pages', async () => {
@@ -172,10 +194,6 @@ describe('sign-in to the operator pages', () => {
       assert.equal((await send(origin(), path, { method })).status, status, path);
     }
   });
-
-  function origin(): string {
-    return world.service.operatorUrl ?? assert.fail();
-  }
 
   it('a link is not made where no server could accept it', async () => {
     for (const [settings, reason] of [

@@ -41,7 +41,8 @@ export async function receiveForm(ctx: PageContext, next: () => Promise<void>): 
  */
 function requireSameOrigin(ctx: PageContext): void {
   const site = ctx.get('Sec-Fetch-Site');
-  const url = ctx.state.site.publicUrl();
+  const { publicUrl, formOrigin = publicUrl } = ctx.state.site;
+  const url = formOrigin(ctx);
   // "none": the user has opened it from the address bar or a bookmark.
   if (site === '' ? ctx.get('Origin') === url : ['same-origin', 'none'].includes(site)) return;
   throw new PageError(
