@@ -6,7 +6,7 @@ import { CodeBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { page } from '../parts/frame/page.js';
 import { addLinkPage, readLink } from '../parts/forms/link-page.js';
-import { addressOf, pageAddress, seeOther } from '../parts/web/addresses.js';
+import { pageAddress, returnAddress, seeOther } from '../parts/web/addresses.js';
 import type { OperatorParts } from './context.js';
 import { ABSOLUTE_HOURS, OperatorSessions } from './sessions.js';
 
@@ -77,7 +77,7 @@ export function addSignIn(
   return async (ctx, next) => {
     ctx.set('Cache-Control', 'no-store');
     if (!sessions.has(ctx.cookies.get(cookie))) {
-      setOperatorCookie(ctx, returnTo, pageOf(ctx, addressOf(ctx)));
+      setOperatorCookie(ctx, returnTo, pageOf(ctx, returnAddress(ctx)));
       seeOther(ctx, ctx.method === 'POST' ? `${SIGN_IN}?interrupted` : SIGN_IN);
       return;
     }

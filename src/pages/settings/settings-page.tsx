@@ -7,7 +7,7 @@ import { Notice, Operator, UserText } from '../parts/content/components.js';
 import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageState } from '../parts/context.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
-import { redirectToSignIn } from '../parts/web/addresses.js';
+import { redirectToSignIn } from './sign-in/return-to.js';
 import { readCookie } from '../parts/web/cookies.js';
 
 /** The state of a request behind sign-in. */

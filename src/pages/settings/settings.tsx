@@ -1,7 +1,8 @@
 import { endSession, findSession } from '../../accounts/sessions.js';
 import type { PageRouter, SiteParts } from '../parts/context.js';
 import { page } from '../parts/frame/page.js';
-import { seeOther, SETTINGS } from '../parts/web/addresses.js';
+import { seeOther } from '../parts/web/addresses.js';
+import { SETTINGS } from './sign-in/return-to.js';
 import { readCookie, removeCookies } from '../parts/web/cookies.js';
 import { addEvents } from './events.js';
 import { addFailedRequests } from './failed-requests.js';

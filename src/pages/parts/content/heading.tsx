@@ -4,6 +4,9 @@ import { ERROR_CODES } from '../../../errors.js';
 /** @returns the id of an error code in the reference; undefined for any other code */
 export const errorId = (code: string): string | undefined => (code in ERROR_CODES ? `error-${code}` : undefined);
 
+/** The paths of pages and documents that texts name and that anybody can open in a browser. */
+export const OPENABLE_PATH = /^\/(docs|settings|status|revoke-leaked-key|openapi(-leaked-keys)?\.(yaml|json))$/;
+
 interface HeadingProps {
   readonly level: 2 | 3 | 4;
   readonly id: string;

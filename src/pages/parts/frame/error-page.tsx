@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { Problem } from '../../../errors.js';
 import { toProblem } from '../../../http/response/problems.js';
 import type { PageContext } from '../context.js';
-import { addressOf } from '../web/addresses.js';
+import { returnAddress } from '../web/addresses.js';
 import { page } from './page.js';
 import { Operator, Button } from '../content/components.js';
 
@@ -46,8 +46,8 @@ interface NextStep {
 const HOME: NextStep = { address: '/', label: 'Go to the home page' };
 const SIGN_IN: NextStep = { address: '/sign-in', label: 'Go to the sign-in page' };
 
-/** The next step after an error, by the part of the site, and the page that shows whether a form changed something. */
-const PARTS: readonly { readonly path: string; readonly next: NextStep; readonly record?: NextStep }[] = [
+/** The next step after an error, by the first part of the path, and the page that shows whether a form changed something. */
+const NEXT_STEPS: readonly { readonly path: string; readonly next: NextStep; readonly record?: NextStep }[] = [
   {
     path: '/settings/keys',
     next: { address: '/settings/keys', label: 'Go to your keys' },
@@ -104,9 +104,9 @@ export function errorPage(ctx: PageContext, error: unknown): void {
   ctx.state.error = shown.cause;
   const { status, headers } = shown;
   const { path, method } = ctx;
-  const part = PARTS.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  const part = NEXT_STEPS.find((each) => path === each.path || path.startsWith(`${each.path}/`));
   const isForm = method === 'POST' && ctx.state.hasPage(path);
-  const next = isForm ? { address: addressOf(ctx), label: 'Back to the form' } : part?.next;
+  const next = isForm ? { address: returnAddress(ctx), label: 'Back to the form' } : part?.next;
   answerError(ctx, {
     status,
     headers,

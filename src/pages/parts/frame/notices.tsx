@@ -2,7 +2,11 @@ import type { ComponentProps, VNode } from 'preact';
 import { RECENT_MINUTES } from '../../../accounts/sessions.js';
 import type { PageContext } from '../context.js';
 import { Notice } from '../content/components.js';
-import { leaveNotice, seeOther, takeNoticeName, type INTERRUPTIONS } from '../web/addresses.js';
+import { seeOther } from '../web/addresses.js';
+import { readCookie, setCookie } from '../web/cookies.js';
+
+/** How long a notice waits for its page, in seconds. */
+const WAITING_SECONDS = 60;
 
 /** The texts that confirm an action. */
 const CONFIRMATIONS = {
@@ -39,14 +43,28 @@ export function redirectAndConfirm(ctx: PageContext, address: string, confirmati
   seeOther(ctx, address);
 }
 
-const INTERRUPTED: Readonly<Record<(typeof INTERRUPTIONS)[number], string>> = {
+/** Why a form was not processed: the session had ended, or the sign-in was too long ago. */
+const INTERRUPTED = {
   'signed-out': 'Your session had ended.',
   'sign-in-too-old': `You signed in more than ${RECENT_MINUTES} minutes ago, so we asked you to sign in again.`,
-};
+} as const;
+
+export type Interruption = keyof typeof INTERRUPTED;
+
+/** Whether a form waits for a sign-in. */
+export function isInterrupted(ctx: PageContext): boolean {
+  return Object.keys(INTERRUPTED).some((reason) => readCookie(ctx, 'notice')?.startsWith(`${reason}/`));
+}
+
+/** Leaves a notice that the page at an address shows once. Another page may load before it, in another tab. */
+export function leaveNotice(ctx: PageContext, address: string, name: string, seconds = WAITING_SECONDS): void {
+  const [path = ''] = address.split('?');
+  setCookie(ctx, 'notice', name + path, seconds);
+}
 
 /** The confirmation of the last action, or the reason why it was not done. It is shown once. */
 export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice>> | undefined {
-  const name = takeNoticeName(ctx) ?? '';
+  const name = takeNoticeName(ctx);
   if (isKeyOf(CONFIRMATIONS, name)) {
     return (
       <Notice tone="ok" role="status">
@@ -60,6 +78,14 @@ export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice
       {INTERRUPTED[name]} <strong>Nothing was changed.</strong> Check the form and submit it again.
     </Notice>
   );
+}
+
+/** @returns the name of the notice for the page of this request, once; empty if there is none */
+function takeNoticeName(ctx: PageContext): string {
+  const [, name = '', path] = /^([a-z_-]+)(\/.*)$/.exec(readCookie(ctx, 'notice') ?? '') ?? [];
+  if (path !== ctx.path) return '';
+  setCookie(ctx, 'notice', undefined);
+  return name;
 }
 
 /** The browser may change its cookies. */

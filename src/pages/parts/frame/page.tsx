@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { ComponentChildren, VNode } from 'preact';
 import { render } from 'preact-render-to-string';
 import type { PageContext, PageDescription, PageFrame } from '../context.js';
-import { addressOf } from '../web/addresses.js';
+import { returnAddress } from '../web/addresses.js';
 import { Representation } from '../../../http/response/representation.js';
 import { Layout } from './document.js';
 import { Deployment } from '../content/components.js';
@@ -45,7 +45,7 @@ export function answerPage(
   ctx.status = status;
   ctx.set({ 'Cache-Control': 'no-store', 'Content-Type': HTML });
   // A browser that goes back to the answer to a form would ask whether to send it again, or show an error.
-  const address = ctx.method === 'POST' ? (description.address ?? addressOf(ctx)) : undefined;
+  const address = ctx.method === 'POST' ? (description.address ?? returnAddress(ctx)) : undefined;
   ctx.body = renderPage(ctx.state.site, { ...description, hasErrors, address }, body);
 }
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { VNode } from 'preact';
 import type { PageDescription, PageFrame, PageRouter } from '../context.js';
-import { errorId } from '../content/heading.js';
-import { OPENABLE_PATH } from '../web/addresses.js';
+import { errorId, OPENABLE_PATH } from '../content/heading.js';
 import { renderMarkdown } from '../content/markdown.js';
 import { publicPage } from '../frame/page.js';
 import { WithSidebar } from '../frame/with-sidebar.js';

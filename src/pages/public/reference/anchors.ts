@@ -1,5 +1,5 @@
 import { errorId } from '../../parts/content/heading.js';
-import { OPENABLE_PATH } from '../../parts/web/addresses.js';
+import { OPENABLE_PATH } from '../../parts/content/heading.js';
 import type { Contract } from './contract.js';
 
 // The ids of the sections of the reference. The id of an operation is its operationId.

@@ -27,7 +27,8 @@ import { formParser, ErrorSummary, Form, type Submission } from '../../parts/for
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { page } from '../../parts/frame/page.js';
-import { returnTo, seeOther, queryOf } from '../../parts/web/addresses.js';
+import { queryOf, seeOther } from '../../parts/web/addresses.js';
+import { returnTo } from './return-to.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
 import { signIn, tooManyAttempts } from './sign-in-link.js';
 

@@ -3,7 +3,7 @@ import { PasskeyRefused, requestOptions, type PasskeyRefusal } from '../../../ac
 import { boundConcurrency } from '../../../http/request/concurrency.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { answerOptions, takeAnswer, requireRelyingParty } from './passkey-form.js';
-import { returnTo } from '../../parts/web/addresses.js';
+import { returnTo } from './return-to.js';
 import { countFailure, signIn } from './sign-in-link.js';
 
 export const PASSKEY_SIGN_IN = '/sign-in/passkey';

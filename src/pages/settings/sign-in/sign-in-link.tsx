@@ -7,7 +7,7 @@ import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js'
 import { PageError } from '../../parts/frame/error-page.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
 import { addLinkPage, readLink } from '../../parts/forms/link-page.js';
-import { returnTo, SETTINGS } from '../../parts/web/addresses.js';
+import { returnTo, SETTINGS } from './return-to.js';
 import { readCookie, setCookie } from '../../parts/web/cookies.js';
 import { Operator } from '../../parts/content/components.js';
 

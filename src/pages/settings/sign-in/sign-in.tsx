@@ -8,7 +8,8 @@ import { Button, CodeBlock, Notice, Operator, UserText } from '../../parts/conte
 import { page } from '../../parts/frame/page.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
-import { isInterrupted, SETTINGS } from '../../parts/web/addresses.js';
+import { isInterrupted } from '../../parts/frame/notices.js';
+import { SETTINGS } from './return-to.js';
 import { readCookie } from '../../parts/web/cookies.js';
 import { addSignInLink } from './sign-in-link.js';
 import { addSignUp } from './oidc.js';
