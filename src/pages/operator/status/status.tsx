@@ -1,109 +1,112 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { formatCount } from '../../../platform/text/count.js';
-import { fromSeconds, toRfc3339, type Micros } from '../../../platform/time/micros.js';
+import { toRfc3339 } from '../../../platform/time/micros.js';
 import { Badge, Facts, Notice, BothTimes, RelativeTime, Time, type Tone } from '../../parts/content/components.js';
+import type { DependencyState } from '../../../platform/telemetry/health.js';
 import { Table } from '../../parts/content/table.js';
 import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
-import { componentReader, type Component } from './components.js';
-import type { Jobs } from '../../../platform/process/jobs.js';
-import type { ComponentState, DependencyState } from '../../../platform/telemetry/health.js';
-import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
-import { readDatabaseFacts, type DatabaseFacts } from './facts.js';
-
-/** Half of the feed's window, as in the alert, in milliseconds. */
-const OLD_COPY_AFTER_MS = 15 * 86_400_000;
+import { statusLoader, type DatabaseFacts, type NewestCopy, type Status } from './load-status.js';
 
 /** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
 export function addStatus(router: PageRouter, parts: OperatorParts): void {
-  const { config, db, health, jobs, build, nodeVersion, fence } = parts;
-  const readComponents = componentReader(config, health);
-  const copies = config.copiesDir === undefined ? undefined : openPublishedFolder(config.copiesDir);
-
+  const load = statusLoader(parts);
   router.get('/', async (ctx) => {
-    const facts = await readDatabaseFacts(db);
-    const components = await readComponents(facts !== undefined);
-    const { feedStart = 0n, newest = 0n } = facts?.feed ?? {};
-    const newestCopy = copies && (await showNewestCopy(copies, feedStart));
-    operatorPage(
-      ctx,
-      { title: 'Status', tab: 'status' },
-      <>
-        <Summary components={components} jobs={jobs} facts={facts} />
-        {fence.promotedAt !== undefined && feedStart < BigInt(fence.promotedAt) * 1000n && (
-          <Notice tone="danger">
-            A standby was promoted <RelativeTime at={new Date(fence.promotedAt).toISOString()} />. Unless replication
-            was synchronous, <a href="/guides/backup-and-restore#restart-the-feed">restart the feed</a>.
-          </Notice>
-        )}
-        <Components components={components} />
-        <LimitScope redis={health.components.get('redis')} />
-        <JobTable jobs={jobs} />
-        <section>
-          <h2 id="traffic">Last 24 hours</h2>
-          {facts === undefined ? (
-            <p>
-              <Unknown />
-            </p>
-          ) : (
-            <>
-              <Outcomes counts={sumOf(facts.traffic)} />
-              <UsageOverTime range="24h" buckets={facts.traffic} />
-            </>
-          )}
-          <p class="muted small">
-            Requests with a valid key, of all servers, up to about two minutes ago. For the durations of requests, and
-            for each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
-          </p>
-        </section>
-        <section>
-          <h2 id="feed">Feed</h2>
-          {facts === undefined ? (
-            <p>
-              <Unknown />
-            </p>
-          ) : (
-            <Facts
-              facts={{
-                'Newest entry': newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
-                'Newest copy': newestCopy,
-                // Unless the feed was restarted, it starts with the first entry.
-                'Feed start': feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
-                Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
-              }}
-            />
-          )}
-        </section>
-        <section>
-          <h2 id="versions">Versions</h2>
-          <Facts
-            facts={{
-              Service: [build.version, build.commit && `, commit ${build.commit}`],
-              'Node.js': nodeVersion,
-              PostgreSQL: facts?.version ?? <Unknown />,
-              Migrations: facts ? <Migrations {...facts.migrations} /> : <Unknown />,
-            }}
-          />
-        </section>
-      </>,
-    );
+    operatorPage(ctx, { title: 'Status', tab: 'status' }, <StatusPage {...await load()} />);
   });
+}
+
+function StatusPage(status: Status): VNode {
+  const { promotedAt, facts } = status;
+  return (
+    <>
+      <Summary {...status} />
+      {promotedAt !== undefined && (
+        <Notice tone="danger">
+          A standby was promoted <RelativeTime at={new Date(promotedAt).toISOString()} />. Unless replication was
+          synchronous, <a href="/guides/backup-and-restore#restart-the-feed">restart the feed</a>.
+        </Notice>
+      )}
+      <Components {...status} />
+      <LimitScope {...status} />
+      <JobTable {...status} />
+      <section>
+        <h2 id="traffic">Last 24 hours</h2>
+        {facts === undefined ? (
+          <p>
+            <Unknown />
+          </p>
+        ) : (
+          <>
+            <Outcomes counts={sumOf(facts.traffic)} />
+            <UsageOverTime range="24h" buckets={facts.traffic} />
+          </>
+        )}
+        <p class="muted small">
+          Requests with a valid key, of all servers, up to about two minutes ago. For the durations of requests, and for
+          each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
+        </p>
+      </section>
+      <section>
+        <h2 id="feed">Feed</h2>
+        {facts === undefined ? (
+          <p>
+            <Unknown />
+          </p>
+        ) : (
+          <Feed facts={facts} newestCopy={status.newestCopy} />
+        )}
+      </section>
+      <Versions {...status} />
+    </>
+  );
+}
+
+function Feed({
+  facts,
+  newestCopy,
+}: {
+  readonly facts: DatabaseFacts;
+  readonly newestCopy: NewestCopy | undefined;
+}): VNode {
+  const { newest, feedStart } = facts.feed;
+  return (
+    <Facts
+      facts={{
+        'Newest entry': newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
+        'Newest copy': newestCopy && <Copy {...newestCopy} />,
+        // Unless the feed was restarted, it starts with the first entry.
+        'Feed start': feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
+        Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
+      }}
+    />
+  );
+}
+
+function Versions({ build, nodeVersion, facts }: Status): VNode {
+  return (
+    <section>
+      <h2 id="versions">Versions</h2>
+      <Facts
+        facts={{
+          Service: [build.version, build.commit && `, commit ${build.commit}`],
+          'Node.js': nodeVersion,
+          PostgreSQL: facts?.version ?? <Unknown />,
+          Migrations: facts ? <Migrations {...facts.migrations} /> : <Unknown />,
+        }}
+      />
+    </section>
+  );
 }
 
 function Unknown(): VNode {
   return <span class="muted">Unknown: PostgreSQL does not answer</span>;
 }
 
-interface SummaryProps {
-  readonly components: readonly Component[];
-  readonly jobs: Jobs;
-  readonly facts: DatabaseFacts | undefined;
-}
-
 /** What needs attention, first of all. */
-function Summary({ components, jobs, facts }: SummaryProps): VNode {
+function Summary({ components, jobs, facts }: Status): VNode {
   const namesOf = (state: DependencyState): string =>
     components.flatMap(({ name, current }) => (current.state === state ? [name] : [])).join(', ');
   const [down, slow] = [namesOf('lost'), namesOf('slow')];
@@ -132,7 +135,7 @@ const STATES = {
   lost: { tone: 'danger', label: 'Down' },
 } as const satisfies Readonly<Record<DependencyState, { tone: Tone; label: string }>>;
 
-function Components({ components }: { readonly components: readonly Component[] }): VNode {
+function Components({ components }: Status): VNode {
   return (
     <section>
       <h2 id="components">Components</h2>
@@ -167,7 +170,7 @@ function Components({ components }: { readonly components: readonly Component[] 
 }
 
 /** The work beside the requests, as this server sees it. */
-function JobTable({ jobs }: { readonly jobs: Jobs }): VNode {
+function JobTable({ jobs }: Status): VNode {
   return (
     <section>
       <h2 id="jobs">Jobs of this server</h2>
@@ -194,7 +197,7 @@ function JobTable({ jobs }: { readonly jobs: Jobs }): VNode {
 }
 
 /** Whether other servers count the requests of a plan too. */
-function LimitScope({ redis }: { readonly redis: ComponentState | undefined }): VNode | null {
+function LimitScope({ redis }: Status): VNode | null {
   if (redis === undefined) {
     return (
       <p class="muted small">
@@ -207,19 +210,15 @@ function LimitScope({ redis }: { readonly redis: ComponentState | undefined }): 
   return <Notice tone="warning">{whose} are counted by this server only, until Redis is back.</Notice>;
 }
 
-/** When the newest copy was made. A mirror cannot begin with one that is older than the feed's window. */
-async function showNewestCopy(copies: PublishedFolder, feedStart: Micros): Promise<ComponentChildren> {
-  try {
-    const published = await copies.read();
-    if (published === undefined) return 'None in COPIES_DIR yet';
-    const { created_at: createdAt } = published.newest;
-    const isOld = Date.now() - Date.parse(createdAt) > OLD_COPY_AFTER_MS;
-    const isRefused = fromSeconds(published.newest.position) < feedStart;
-    const fault = isRefused ? 'Refused by the feed: publish another' : isOld && 'Too old';
-    return [<BothTimes at={createdAt} />, ' ', fault && <Badge tone="danger">{fault}</Badge>];
-  } catch {
-    return <Badge tone="danger">Unreadable</Badge>;
+/** What is wrong with a copy. */
+const FAULTS = { good: undefined, refused: 'Refused by the feed: publish another', old: 'Too old' } as const;
+
+function Copy(copy: NewestCopy): ComponentChildren {
+  if (!('createdAt' in copy)) {
+    return copy.state === 'missing' ? 'None in COPIES_DIR yet' : <Badge tone="danger">Unreadable</Badge>;
   }
+  const fault = FAULTS[copy.state];
+  return [<BothTimes at={copy.createdAt} />, ' ', fault && <Badge tone="danger">{fault}</Badge>];
 }
 
 function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
