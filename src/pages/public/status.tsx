@@ -11,7 +11,7 @@ export const STATUS_PATH = '/status';
 const LIFETIME_MS = 1_000;
 
 /** The state of the service, for people who call it: what works and what does not, a sentence or two for each fault. */
-interface ServiceStatus {
+export interface ServiceStatus {
   readonly tone: Tone;
   readonly summary: string;
   readonly details: readonly string[];

@@ -17,7 +17,7 @@ export const GUIDES = {
   'scale-out': 'More cores, more machines, a balancer and a read replica.',
   'operator-pages': 'See the state of the service and its developers in your browser, on the internal address.',
   monitor: 'Probes, metrics with their alerts, and the log.',
-  notices: 'A signed webhook for expiring and leaked keys, used-up quotas, and lost components.',
+  notices: 'A signed webhook for expiring and leaked keys, used-up quotas, and components that are down.',
   runbook: 'Symptoms, what to check, and what to do.',
   failover: 'Promote a standby without losing revocations.',
   'backup-and-restore': 'Back up PostgreSQL, restore it, and restart the feed.',

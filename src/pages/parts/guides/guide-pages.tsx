@@ -80,18 +80,31 @@ function GuideList({ shelf: { guides, path, lead, navigation, search } }: { read
         <h1>Guides</h1>
         <p class="lead">{lead}</p>
         {search}
-        <ul class="card-grid">
-          {guides.map(({ name, title, description }) => (
-            <li key={name} class="card">
-              <h2>
-                <a href={`${path}/${name}`}>{title}</a>
-              </h2>
-              <p class="muted">{description}</p>
-            </li>
-          ))}
-        </ul>
+        <GuideCards guides={guides} path={path} level={2} />
       </div>
     </>
+  );
+}
+
+interface GuideCardsProps extends Pick<GuideShelf, 'guides' | 'path'> {
+  /** Of the headings of the cards. */
+  readonly level: 2 | 3;
+}
+
+/** Links to guides, each with its subject. */
+export function GuideCards({ guides, path, level }: GuideCardsProps): VNode {
+  const Heading = `h${level}` as const;
+  return (
+    <ul class="card-grid">
+      {guides.map(({ name, title, description }) => (
+        <li key={name} class="card">
+          <Heading>
+            <a href={`${path}/${name}`}>{title}</a>
+          </Heading>
+          <p class="muted">{description}</p>
+        </li>
+      ))}
+    </ul>
   );
 }
 

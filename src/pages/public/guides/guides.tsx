@@ -20,7 +20,7 @@ export const GUIDES = {
   'calling-the-api': 'Keys, limits, caching and errors, for developers whose back ends call the service.',
   'generate-an-sdk': 'Turn the contract into a typed client, in TypeScript and other languages.',
   mirroring: 'Keep a copy of the catalogue in PostgreSQL that never misses a change.',
-  'following-the-feed': 'Follow the changes with a loop of your own, in four languages, or into a file.',
+  'following-the-feed': 'Follow the changes with a loop of your own, in four languages.',
   'contract-tests': 'Check a deployment against its contract with Dredd or Schemathesis.',
   'developer-settings': 'Sign in, manage your keys, and read your usage and events.',
   'leaked-keys': 'Recognise and revoke a key that was found, by hand or from a secret scanner.',
