@@ -38,11 +38,6 @@ function run(program: string, ...args: string[]): Promise<{ code: unknown; stdou
   });
 }
 
-/** @returns the text of a guide for developers */
-function guide(name: string): Promise<string> {
-  return readFile(`${ROOT}/src/pages/public/guides/${name}.md`, 'utf8');
-}
-
 describe('openapi.yaml', () => {
   it("every document of the contract passes Redocly's strict rules without a warning", async () => {
     const files = ['openapi.yaml', ...DESCRIPTIONS];
@@ -171,33 +166,10 @@ describe('openapi.yaml', () => {
     assert.deepEqual([...codes].toSorted(), Object.keys(ERROR_CODES).toSorted());
   });
 
-  it('the guide says what to do about each error code of the service', async () => {
-    const rows = [...(await guide('calling-the-api')).matchAll(/^\| `(\w+)` +\| (\d{3}) +\| ([^|]+?) +\| \S.* \|$/gm)];
-    assert.deepEqual(
-      rows.map(([, code, status, title]) => `${code} ${status} ${title}`).toSorted(),
-      Object.entries(ERROR_CODES)
-        .map(([code, { status, title }]) => `${code} ${status} ${title}`)
-        .toSorted(),
-    );
-  });
-
   it('the contract lists the known codes of the service, to which codes can be added', () => {
     const { code } = child(child(child(child(document, 'components'), 'schemas'), 'Problem'), 'properties') as {
       code: Node;
     };
     assert.deepEqual((code['x-extensible-enum'] as string[]).toSorted(), Object.keys(ERROR_CODES).toSorted());
-  });
-
-  it('the guide lists the versions of the contract once each, the newest first, which is that of the document', async () => {
-    const listed = [...(await guide('changes')).matchAll(/^\| (\d+\.\d+\.\d+) +\| (\d{4}-\d\d-\d\d) +\|/gm)];
-    const versions = listed.map(([, version = '']) => version);
-    const { compare } = new Intl.Collator('en', { numeric: true });
-    assert.equal(versions[0], child(document, 'info').version);
-    assert.deepEqual(
-      versions,
-      [...new Set(versions)].toSorted((a, b) => compare(b, a)),
-    );
-    const dates = listed.map(([, , date = '']) => date);
-    assert.deepEqual(dates, dates.toSorted().toReversed());
   });
 });

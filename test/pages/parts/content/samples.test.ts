@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { programsOf } from '../../../../src/pages/parts/content/samples.js';
 import { skipWithout } from '../../../support/programs/skip.js';
 import { send } from '../../../support/request.js';
 import type { TestService } from '../../../support/service.js';
@@ -17,13 +18,6 @@ const LANGUAGES: Readonly<Record<string, readonly [program: string, ...args: str
   PHP: ['php', '--version'],
   Java: ['java', '--version'],
 };
-
-/** A sample as a page shows it. */
-interface Sample {
-  /** The command that runs it; its last word is the name of its file. */
-  readonly command: readonly [program: string, ...args: string[]];
-  readonly code: string;
-}
 
 /** For a compiler that starts with an empty cache, on a busy machine. */
 const TIMEOUT_MS = 240_000;
@@ -48,38 +42,6 @@ function run([program, ...args]: readonly [string, ...string[]], cwd: string, ke
   });
 }
 
-/** @returns the text of an element */
-function textOf(html: string): string {
-  const entities: Readonly<Record<string, string>> = {
-    '&lt;': '<',
-    '&gt;': '>',
-    '&quot;': '"',
-    '&#x27;': "'",
-    '&amp;': '&',
-  };
-  return html.replaceAll(/<[^>]+>/g, '').replaceAll(/&(?:lt|gt|quot|#x27|amp);/g, (entity) => entities[entity] ?? '');
-}
-
-/** @returns the samples of a page, by the name of their group and by their language */
-function samplesOf(html: string): Map<string, Map<string, Sample>> {
-  const groups = [...html.matchAll(/<fieldset class="tabs" data-remember="language">(.+?)<\/fieldset>/gs)];
-  return new Map(
-    groups.map(([, group = '']) => {
-      const inputs = Array.from(group.matchAll(/<input [^>]*name="([^"]+)" value="([^"]+)"/g));
-      const figures = group.matchAll(/<figcaption><span>([^<]+)<\/span>.+?<code>(.+?)<\/code>/gs);
-      const samples = Array.from(figures, ([, caption = '', code = '']): Sample => {
-        const [program = 'sh', ...args] =
-          caption === 'Run in a shell' ? ['sh', 'call.sh'] : caption.split(' ').slice(2);
-        return { command: [program, ...args], code: textOf(code) };
-      });
-      return [
-        inputs[0]?.[1] ?? '',
-        new Map(inputs.map(([, , language = ''], index) => [language, samples[index] ?? assert.fail()])),
-      ];
-    }),
-  );
-}
-
 /** @returns the names of all members of a JSON value */
 function namesIn(json: unknown): string[] {
   if (Array.isArray(json)) return json.slice(0, 1).flatMap(namesIn);
@@ -90,70 +52,52 @@ function namesIn(json: unknown): string[] {
 describe('the samples of the pages', () => {
   let service: TestService;
   let key: string;
-  let reference: Map<string, Map<string, Sample>>;
-  let operations: Record<string, { readonly get: { readonly operationId: string } }>;
+  /** The addresses that the reference calls, one for each operation. */
+  let targets: readonly string[];
 
   before(async () => {
     ({ service, key } = await startDemoService());
-    reference = samplesOf((await send(service.url, '/docs')).text);
-    ({ paths: operations } = (await send(service.url, '/openapi.json')).json as { paths: typeof operations });
+    const { text } = await send(service.url, '/docs');
+    targets = Array.from(text.matchAll(/ data-url="([^"]+)"/g), ([, url = '']) => url.replaceAll('&amp;', '&'));
   });
 
   after(() => service.stop());
 
-  it('the reference has a sample of every operation in every language, and the landing page of the first call', async () => {
-    const languages = Object.keys(LANGUAGES);
-    for (const { get } of Object.values(operations)) {
-      const samples = reference.get(`sample-${get.operationId}`) ?? assert.fail(get.operationId);
-      assert.deepEqual([...samples.keys()], languages);
+  it('the call that the reference shows of each operation finds the operation', async () => {
+    const { json } = await send(service.url, '/openapi.json');
+    assert.equal(targets.length, Object.keys((json as { paths: object }).paths).length);
+    for (const target of targets) {
+      const { status, json } = await send(service.url, target.replace(service.publicUrl, ''), {
+        headers: { 'x-api-key': key },
+      });
+      assert.ok(status === 200 || (json as { code: string }).code === 'title_not_found', target);
     }
-    const [first] = samplesOf((await send(service.url, '/')).text).values();
-    assert.deepEqual(first, reference.get('sample-getStats'));
   });
 
   for (const [language, check] of Object.entries(LANGUAGES)) {
-    it(`each sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
+    it(`the sample in ${language} prints the response, and fails with the status and the detail of an error`, async function () {
       if (spawnSync(check[0], check.slice(1)).status !== 0) skipWithout(language, this);
-      const programs = new Set<string>();
-      for (const [path, { get }] of Object.entries(operations)) {
-        const { command, code } =
-          reference.get(`sample-${get.operationId}`)?.get(language) ?? assert.fail(get.operationId);
-        const [, target = ''] = new RegExp(`${service.publicUrl}([^"'\`\\s]+)`).exec(code) ?? [];
-        const [, id] = /^\/api\/v1\/titles\/([^/?]+)/.exec(target) ?? [];
-        const titles = service.db('titles');
-        if (id !== undefined) {
-          await titles.insert({ svc_id: id, media_type: 'movie', title: 'Sample' }).onConflict().ignore();
-        }
-        // A program that differs from another one by its URL alone does the same.
-        const program = code.replace(`${service.publicUrl}${target}`, '');
-        if (programs.has(program)) {
-          assert.equal((await send(service.url, target, { headers: { 'x-api-key': key } })).status, 200, target);
-          continue;
-        }
-        programs.add(program);
-        const folder = await temporaryFolder();
-        await writeFile(join(folder, command.at(-1) ?? ''), code);
+      const { caption, code } =
+        programsOf(`${service.publicUrl}/api/v1/stats`).find(({ label }) => label === language) ?? assert.fail();
+      const command: [string, ...string[]] =
+        language === 'curl' ? ['sh', 'call.sh'] : [check[0], ...caption.split(' ').slice(3)];
+      const folder = await temporaryFolder();
+      await writeFile(join(folder, command.at(-1) ?? ''), code);
 
-        const good = await run(command, folder, key);
-        assert.equal(good.code, 0, good.stderr);
-        const since = Math.floor(Date.now() / 1000) - 3600;
-        const url = path.includes('changes') ? `${path}?since=${since}` : path.replace('{title_id}', id ?? '');
-        const { json } = await send(service.url, url, { headers: { 'x-api-key': key } });
-        const names = namesIn(json);
-        assert.notDeepEqual(names, [], url);
-        for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
+      const good = await run(command, folder, key);
+      assert.equal(good.code, 0, good.stderr);
+      const names = namesIn((await send(service.url, '/api/v1/stats', { headers: { 'x-api-key': key } })).json);
+      assert.notDeepEqual(names, []);
+      for (const name of names) assert.ok(good.stdout.includes(name), `${name} in ${good.stdout}`);
 
-        // What follows the call is the same for every operation.
-        if (get.operationId !== 'getStats') continue;
-        const ended = await run(command, folder);
-        const { detail } = (await send(service.url, url)).json as { detail: string };
-        assert.ok(ended.code > 0, `${language} succeeded without a key`);
-        const printed = language === 'curl' ? ended.stdout : ended.stderr;
-        // curl and Java print the body as it is.
-        const isNamed = printed.includes(detail) || printed.includes(JSON.stringify(detail));
-        assert.ok(printed.includes('401') && isNamed, printed);
-        assert.ok(language === 'curl' || ended.stdout === '', ended.stdout);
-      }
+      const ended = await run(command, folder);
+      const { detail } = (await send(service.url, '/api/v1/stats')).json as { detail: string };
+      assert.ok(ended.code > 0, `${language} succeeded without a key`);
+      const printed = language === 'curl' ? ended.stdout : ended.stderr;
+      // curl and Java print the body as it is.
+      const isNamed = printed.includes(detail) || printed.includes(JSON.stringify(detail));
+      assert.ok(printed.includes('401') && isNamed, printed);
+      assert.ok(language === 'curl' || ended.stdout === '', ended.stdout);
     });
   }
 });
