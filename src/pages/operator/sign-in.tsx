@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Next } from 'koa';
+import type { VNode } from 'preact';
 import { LINK_LIFETIME_MINUTES, spendLink } from '../../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import { CodeBlock, Notice } from '../parts/content/components.js';
@@ -25,26 +26,7 @@ export function addSignIn(
   const returnTo = `catalog-operator-return-${id}`;
 
   router.get(SIGN_IN, (ctx) => {
-    const isInterrupted = ctx.state.target.search.has('interrupted');
-    page(
-      ctx,
-      { title: 'Sign in' },
-      <>
-        {isInterrupted && (
-          <Notice tone="warning" role="alert">
-            Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
-          </Notice>
-        )}
-        <p>
-          Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
-          {LINK_LIFETIME_MINUTES} minutes.
-        </p>
-        <CodeBlock label="Command" code="catalog operator sign-in-link" />
-        <p class="muted">
-          A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
-        </p>
-      </>,
-    );
+    page(ctx, { title: 'Sign in' }, <WayToSignIn isInterrupted={ctx.state.target.search.has('interrupted')} />);
   });
 
   addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages' });
@@ -84,6 +66,27 @@ export function addSignIn(
     ctx.state.mayHaveChanged = ctx.method === 'POST';
     await next();
   };
+}
+
+/** @param isInterrupted - whether a form was sent after the end of its session */
+function WayToSignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VNode {
+  return (
+    <>
+      {isInterrupted && (
+        <Notice tone="warning" role="alert">
+          Your session had ended. <strong>Nothing was changed.</strong> Sign in and submit the form again.
+        </Notice>
+      )}
+      <p>
+        Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
+        {LINK_LIFETIME_MINUTES} minutes.
+      </p>
+      <CodeBlock label="Command" code="catalog operator sign-in-link" />
+      <p class="muted">
+        A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
+      </p>
+    </>
+  );
 }
 
 /** A path of these pages, without what a cookie cannot hold. */
