@@ -7,7 +7,10 @@ import { h, type VNode } from 'preact';
 import { EXAMPLE_ORIGIN, withRecentExamples } from '../../../../src/http/probes/recent-examples.js';
 import { ERROR_CODES, problemType, type ErrorCode } from '../../../../src/errors.js';
 import { renderParts } from '../../../../src/pages/parts/frame/page.js';
+import { readGuides } from '../../../../src/pages/public/guides/guides.js';
+import { readErrorAdvice } from '../../../../src/pages/public/reference/chapters.js';
 import { operationsOf, resolve, type Contract } from '../../../../src/pages/public/reference/contract.js';
+import { PACKAGE_ROOT } from '../../../../src/platform/process/package-root.js';
 import { ROOT } from '../../../support/guides.js';
 import { send } from '../../../support/request.js';
 import { serveWithoutDatabase } from '../../site-alone.js';
@@ -105,8 +108,8 @@ function linksOf(part: Element): string[] {
   return Array.from(part.getElementsByTagName('a')).map((link) => link.getAttribute('href') ?? '');
 }
 
-/** Fails unless a page shows the whole contract. */
-function assertComplete(page: ReferencePage): void {
+/** Fails unless a page shows the whole contract. @param advice - what to do about each error, by its code */
+function assertComplete(page: ReferencePage, advice: ReadonlyMap<string, string>): void {
   const { info, openapi, tags, servers, components } = contract;
   assertShows(page.part('main'), 'the page', {
     openapi,
@@ -135,6 +138,7 @@ function assertComplete(page: ReferencePage): void {
     const [path, id = ''] = problemType(code as ErrorCode, '').split('#');
     assert.equal(path, '/docs');
     assertSays(page.part(id), code, [code, String(status), title]);
+    assert.ok(advice.has(code), `calling-the-api does not say what to do about ${code}`);
   }
 }
 
@@ -154,7 +158,9 @@ describe('the reference', () => {
 
   after(() => stop());
 
-  it('the reference shows the whole contract', () => assertComplete(new ReferencePage(html)));
+  it('the reference shows the whole contract, and what to do about each error', async () => {
+    assertComplete(new ReferencePage(html), readErrorAdvice(await readGuides(PACKAGE_ROOT)));
+  });
 
   it('a machine so busy that the first rendering outlasts the deadline of a request still serves it', async () => {
     const busy = await serveWithoutDatabase(undefined, 900);
