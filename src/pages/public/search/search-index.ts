@@ -165,7 +165,7 @@ function listComponents(contract: Contract): Entry[] {
 
 function listChapters(contract: Contract, guides: readonly Guide[]): Entry[] {
   const text = 'Every operation, error and field of the contract, its version and its licence.';
-  const aliases = ALIASES['Reference'] ?? [];
+  const { Reference: aliases = [] } = ALIASES;
   return listSections(chaptersOf(contract, guides), {
     ...{ group: 'Basics', name: 'Reference', aliases, context: 'Page', address: '/docs', text },
   });
