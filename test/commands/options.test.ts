@@ -173,7 +173,7 @@ const USAGES: Readonly<Record<string, Usage>> = {
       '--hours': ['--hours 1 --json', /"hours": 1/],
       '--days': ['--days 3 --json', /"days": 3/],
       '--sort': ['--sort server-errors --json', /"sort": "server-errors"/],
-      '--limit': ['--limit 1', ONE_ROW],
+      '--limit': ['--hours 1 --limit 1', ONE_ROW],
     }),
   },
   requests: {
@@ -239,6 +239,10 @@ describe('the options of the commands', () => {
       at: Date.now() + at,
     }));
     await writeFailures(world.db, failed);
+    const now = new Date();
+    const hour = { period: 'hour', start: new Date(now.getTime() - (now.getTime() % 3_600_000)) };
+    const counts = { served: 1, rejected: 0, refused: 0, failed: 0 };
+    await world.db('developer_usage').insert({ developer_id: developer, ...hour, ...counts });
     await world.db('catalog_counts').update({ movies: 77 });
     const folder = await temporaryFolder();
     const file = join(folder, 'titles.csv');
