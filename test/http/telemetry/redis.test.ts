@@ -88,7 +88,7 @@ describe('metrics with Redis and a replica', () => {
     const exported = new Map([...samples].map(([, name = '', labels = '']) => [name, labels]));
     const queries = [...(await readAlerts()).map(({ expr }) => expr), ...(await readDashboardQueries())];
     const selectors = queries.flatMap(selectorsIn);
-    assert.ok(selectors.length > 30);
+    assert.ok(selectors.length > 0);
     for (const { metric, labels } of selectors) {
       const exportedLabels = exported.get(metric) ?? assert.fail(`no server exports ${metric}`);
       for (const label of labels) assert.match(exportedLabels, new RegExp(`\\b${label}="`), metric);
