@@ -129,7 +129,7 @@ bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes,
 	@exec node --import tsx test/bench/run.ts $(PARTS)
 
 # One file at a time: each measures the machine.
-lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, drains, long runs of models, a soak of MINUTES (5); MATCH selects tests, LONG=n lengthens runs
+lab: $(BUILT) programs ## Measure what depends on the machine: worst cases, stalls, long runs of models, a soak of MINUTES (5); MATCH selects tests, LONG=n lengthens runs
 	@exec $(BIN)/mocha $(if $(MATCH),--grep '$(MATCH)') 'test/lab/**/*.lab.ts'
 
 screenshots: $(INSTALLED) programs ## Take screenshots of the pages into .cache/screenshots; README=1 also updates the one in the README

@@ -15,7 +15,7 @@ export interface Violation {
     | 'tie' // two entries have one stamp, or one came twice
     | 'backwards' // a stamp lies before the one before it
     | 'page' // a page is malformed
-    | 'position' // next_since or the saved position is wrong
+    | 'position' // next_since is wrong
     | 'failed'
     | 'counts';
   readonly where: string;
@@ -35,7 +35,7 @@ export class Mirror {
   readonly #violations: Violation[] = [];
   #start: Micros;
   #hasFullCopy: boolean;
-  /** Entries after this one have not been delivered, except before a crash. */
+  /** Entries after this one have not been delivered. */
   #last: Micros;
   entries = 0;
 
@@ -77,7 +77,7 @@ export class Mirror {
     const [first] = data;
     if (first && fromRfc3339(first.updated_at) <= toMicros(since))
       this.report('page', `an entry at or before since ${since}`);
-    for (const entry of data) this.entry(entry);
+    for (const entry of data) this.#add(entry);
     const last = data.at(-1);
     if (meta.next_since < since) this.report('position', `next_since ${meta.next_since} after since ${since}`);
     // It may lie beyond the last entry only in a quiet catalogue, so as not to age.
@@ -87,8 +87,7 @@ export class Mirror {
     }
   }
 
-  /** Receives an entry. */
-  entry(entry: Entry): void {
+  #add(entry: Entry): void {
     const stamp = fromRfc3339(entry.updated_at);
     // Strictly, so no version of an entry may come twice either.
     if (stamp <= this.#last) {
@@ -100,22 +99,10 @@ export class Mirror {
     this.entries += 1;
   }
 
-  /** The follower was killed and continues from its saved position, so later entries may repeat. */
-  resume(since: Micros): void {
-    if (since > this.#last)
-      this.report('position', `saved ${toRfc3339(since)} but delivered only up to ${toRfc3339(this.#last)}`);
-    this.#last = since;
-  }
-
   /** Reports every difference between the copy and the catalogue. */
   async compare(db: Knex): Promise<void> {
-    this.compareWith(await readCatalogue(db));
-  }
-
-  /** Reports every difference between the copy and all entries of the catalogue. */
-  compareWith(rows: readonly Entry[]): void {
     const left = new Map(this.#copy);
-    for (const row of rows) {
+    for (const row of await readCatalogue(db)) {
       const mine = left.get(row.svc_id);
       left.delete(row.svc_id);
       // A follower without a full copy lacks what has not changed since it began.

@@ -11,12 +11,10 @@ import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 import { addTitles, titleIds } from '../../support/titles.js';
 import type { History } from './history.js';
 
-/** A plan that no key uses up, and one that is used up every minute. */
+/** A plan that no key uses up. */
 export const UNLIMITED = 'unlimited';
-export const LIMITED = 'limited';
-const LIMITED_PER_MINUTE = 30;
 
-/** Titles of the catalogue in the beginning. */
+/** The titles of the catalogue. */
 export const TITLES = titleIds(300);
 
 /** How often the output of servers is read, in milliseconds. */
@@ -53,8 +51,6 @@ export class Deployment {
     const deployment = new Deployment(postgres, redis, toPostgres, toRedis, history, ports);
     await addTitles(deployment.db, TITLES.length);
     await newPlan(deployment.db, UNLIMITED);
-    await newPlan(deployment.db, LIMITED, LIMITED_PER_MINUTE);
-    history.note({ kind: 'plan', plan: LIMITED, perMinute: LIMITED_PER_MINUTE });
     await Promise.all([deployment.#startServer('one'), deployment.#startServer('two')]);
     deployment.#balancer = await startBalancer(program, await guideConfiguration(deployment.#ports));
     for (const name of ['one', 'two'] as const) await deployment.#untilBalanced(name);

@@ -1,32 +1,24 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Deployment } from './deployment.js';
 import type { Failure, History } from './history.js';
-import type { Follower } from './traffic/mirrors.js';
-
-/** What faults are done to. */
-export interface Stage {
-  readonly deployment: Deployment;
-  readonly follower: Follower;
-}
 
 /** Something that goes wrong. */
 interface Fault {
   readonly name: string;
-  readonly strike: (stage: Stage) => unknown;
+  readonly strike: (deployment: Deployment) => unknown;
   /** Removes the cause some seconds later. Without it, nothing is done. */
-  readonly mend?: (stage: Stage) => unknown;
+  readonly mend?: (deployment: Deployment) => unknown;
   /** The failures of requests that clients may see; by default none. */
   readonly allows?: readonly Failure[];
   /** The time after `mend` within which all must be well, in milliseconds. */
   readonly boundMs: number;
-  readonly forgetsCounts?: true;
 }
 
 /** Bounds. The guides promise half a second for Redis and 5 s for notifications; a start takes a second or more. */
 const OF_REDIS = { boundMs: 5_000 };
 const OF_POSTGRES = { boundMs: 8_000, allows: ['unavailable'] } as const;
 const OF_A_SERVER = { boundMs: 10_000, allows: ['unavailable', 'broken'] } as const;
-const OF_CLIENTS = { boundMs: 3_000 };
+const OF_THE_BALANCER = { boundMs: 3_000, allows: ['broken'] } as const;
 
 /** Nothing listens there. */
 const NOWHERE = 'tcp://127.0.0.1:9';
@@ -43,14 +35,14 @@ function killAndFreeze(name: string, part: 'redis' | 'postgres', bounds: Pick<Fa
     {
       name: `${name} is killed`,
       ...bounds,
-      strike: ({ deployment }) => deployment[part].kill(),
-      mend: ({ deployment }) => deployment[part].restart(),
+      strike: (deployment) => deployment[part].kill(),
+      mend: (deployment) => deployment[part].restart(),
     },
     {
       name: `${name} is frozen`,
       ...bounds,
-      strike: ({ deployment }) => deployment[part].pause(),
-      mend: ({ deployment }) => deployment[part].resume(),
+      strike: (deployment) => deployment[part].pause(),
+      mend: (deployment) => deployment[part].resume(),
     },
   ];
 }
@@ -60,86 +52,79 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'a server is killed',
     ...OF_A_SERVER,
-    strike: ({ deployment }) => deployment.replaceServer('SIGKILL'),
+    strike: (deployment) => deployment.replaceServer('SIGKILL'),
   },
   {
     name: 'a server is frozen',
     ...OF_A_SERVER,
-    strike: ({ deployment }) => deployment.servers.get('two')?.child.kill('SIGSTOP'),
-    mend: ({ deployment }) => deployment.servers.get('two')?.child.kill('SIGCONT'),
+    strike: (deployment) => deployment.servers.get('two')?.child.kill('SIGSTOP'),
+    mend: (deployment) => deployment.servers.get('two')?.child.kill('SIGCONT'),
   },
   {
     name: 'a server is replaced',
     ...OF_A_SERVER,
     allows: [],
-    strike: ({ deployment }) => deployment.replaceServer('SIGTERM'),
+    strike: (deployment) => deployment.replaceServer('SIGTERM'),
   },
   ...killAndFreeze('Redis', 'redis', OF_REDIS),
   {
     name: 'Redis loses its data',
     ...OF_REDIS,
-    forgetsCounts: true,
-    strike: ({ deployment }) => deployment.redis.restart({ empty: true }),
+    strike: (deployment) => deployment.redis.restart({ empty: true }),
   },
   {
     name: 'the network to Redis is slow',
     ...OF_REDIS,
-    strike: ({ deployment }) => (deployment.toRedis.delayMs = SLOW_REDIS_MS),
-    mend: ({ deployment }) => (deployment.toRedis.delayMs = 0),
+    strike: (deployment) => (deployment.toRedis.delayMs = SLOW_REDIS_MS),
+    mend: (deployment) => (deployment.toRedis.delayMs = 0),
   },
   {
     name: 'the network to PostgreSQL is cut',
     ...OF_POSTGRES,
-    strike({ deployment: { toPostgres } }) {
+    strike({ toPostgres }) {
       toPostgres.leadTo(NOWHERE);
       toPostgres.cut();
     },
-    mend: ({ deployment }) => deployment.toPostgres.leadTo(deployment.postgres.url),
+    mend: (deployment) => deployment.toPostgres.leadTo(deployment.postgres.url),
   },
   {
     name: 'the network to PostgreSQL drops all connections silently',
     ...OF_POSTGRES,
-    strike: ({ deployment }) => (endSwallowed = deployment.toPostgres.swallow()),
+    strike: (deployment) => (endSwallowed = deployment.toPostgres.swallow()),
     // PostgreSQL keeps the sessions until its keep-alive finds out.
     mend: () => endSwallowed(),
   },
   {
     name: 'PostgreSQL is slow',
     ...OF_POSTGRES,
-    strike: ({ deployment }) => (deployment.toPostgres.delayMs = SLOW_POSTGRES_MS),
-    mend: ({ deployment }) => (deployment.toPostgres.delayMs = 0),
+    strike: (deployment) => (deployment.toPostgres.delayMs = SLOW_POSTGRES_MS),
+    mend: (deployment) => (deployment.toPostgres.delayMs = 0),
   },
   {
     name: 'PostgreSQL is restarted',
     ...OF_POSTGRES,
-    async strike({ deployment: { postgres } }) {
+    async strike({ postgres }) {
       await postgres.stop('fast');
       await postgres.restart();
     },
   },
   ...killAndFreeze('PostgreSQL', 'postgres', OF_POSTGRES),
   {
-    name: 'the follower is killed',
-    ...OF_CLIENTS,
-    strike: ({ follower }) => follower.restart(),
-  },
-  {
     name: 'HAProxy is reloaded',
-    ...OF_CLIENTS,
-    allows: ['broken'],
-    strike: ({ deployment }) => deployment.reloadBalancer(),
+    ...OF_THE_BALANCER,
+    strike: (deployment) => deployment.reloadBalancer(),
   },
 ];
 
 /** Does a fault, and records it. @param lastsMs - until its cause is removed */
-export async function doFault(fault: Fault, stage: Stage, history: History, lastsMs: number): Promise<void> {
-  const { name, allows = [], boundMs, forgetsCounts = false } = fault;
+export async function doFault(fault: Fault, deployment: Deployment, history: History, lastsMs: number): Promise<void> {
+  const { name, allows = [], boundMs } = fault;
   const start = history.now();
   try {
-    await fault.strike(stage);
+    await fault.strike(deployment);
     if (fault.mend) await delay(lastsMs);
   } finally {
-    await fault.mend?.(stage);
-    history.record({ kind: 'fault', name, allows, boundMs, forgetsCounts, start, end: history.now() });
+    await fault.mend?.(deployment);
+    history.record({ kind: 'fault', name, allows, boundMs, start, end: history.now() });
   }
 }

@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises';
-import type { ChangesPage } from '../../../src/client/client.js';
 
 /** Times are in milliseconds since the run began. What takes no time has the same start and end. */
 interface Timed {
@@ -16,12 +15,9 @@ export interface Call extends Timed {
   /** The prefix of its key. */
   readonly key: string;
   readonly developer: number;
-  readonly plan: string;
   readonly path: string;
   /** 0 without a whole answer of the service. */
   readonly status: number;
-  /** Seconds until the minute ends; for plans with a limit only. */
-  readonly resetSeconds?: number;
 }
 
 /** A request for a page for people. */
@@ -47,25 +43,6 @@ export interface DeveloperChange extends Timed {
   readonly outcome: Outcome;
 }
 
-/** Titles that were written in one transaction, with their stamps. */
-interface Commit extends Timed {
-  readonly kind: 'commit';
-  /** Empty when it is unknown whether it was committed. */
-  readonly titles: readonly (readonly [id: string, stamp: string])[];
-}
-
-export type Title = ChangesPage['data'][number];
-
-/** What became of a mirror. */
-export interface MirrorStep extends Timed {
-  readonly kind: 'mirror';
-  readonly mirror: string;
-  readonly step:
-    | { readonly did: 'begin' | 'resume'; readonly since: number }
-    | { readonly did: 'receive'; readonly entries: readonly Title[] }
-    | { readonly did: 'fail'; readonly why: string };
-}
-
 /** Failures of requests: 503 of the service, or no whole answer of it. */
 export type Failure = 'unavailable' | 'broken';
 
@@ -77,8 +54,6 @@ export interface FaultRecord extends Timed {
   readonly allows: readonly Failure[];
   /** The time after its end within which all must be well, in milliseconds. */
   readonly boundMs: number;
-  /** Whether Redis lost its data. */
-  readonly forgetsCounts: boolean;
 }
 
 /** What a server logged about a dependency. */
@@ -98,14 +73,10 @@ interface Sample extends Timed {
 
 export type HistoryEvent =
   | (Timed & { readonly kind: 'begin'; readonly at: string; readonly seed: number })
-  | (Timed & { readonly kind: 'plan'; readonly plan: string; readonly perMinute: number })
-  | (Timed & { readonly kind: 'catalogue'; readonly titles: readonly Title[] })
   | Call
   | View
   | KeyChange
   | DeveloperChange
-  | Commit
-  | MirrorStep
   | FaultRecord
   | Change
   | Sample;

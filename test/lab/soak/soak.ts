@@ -1,21 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
-import { readCatalogue } from '../../feed-model/model/mirror.js';
 import { sample } from '../../support/catalog/chance.js';
 import { settingsPages, PAGES } from '../../pages/pages.js';
 import { eventually } from '../../support/eventually.js';
 import { signIn } from '../../support/http/visitor.js';
 import type { Deployment } from './deployment.js';
-import { doFault, FAULTS, type Stage } from './faults.js';
+import { doFault, FAULTS } from './faults.js';
 import type { History } from './history.js';
 import { Sampler } from './samples.js';
 import { Calls, viewPages } from './traffic/calls.js';
 import { Keyring } from './traffic/keys.js';
-import { Follower } from './traffic/mirrors.js';
-import { writeTitles } from './traffic/writers.js';
 
 const DEVELOPERS = 6;
-const WRITERS = 2;
 
 /** Calls in a row that new processes have answered before requests are judged. */
 const WARMING_CALLS = 100;
@@ -25,7 +21,7 @@ const LASTS_PART = 0.1;
 const LASTS_SECONDS = 12;
 
 /**
- * Calls, writes, mirrors, changes keys and views pages while something is done to the deployment.
+ * Calls, changes keys and views pages while something is done to the deployment.
  *
  * @param rate - calls a second
  */
@@ -33,45 +29,39 @@ export async function withTraffic(
   deployment: Deployment,
   history: History,
   rate: number,
-  act: (stage: Stage) => Promise<void>,
+  act: () => Promise<void>,
 ): Promise<void> {
   const { db, url } = deployment;
   const keyring = new Keyring(deployment, history);
   await keyring.open(DEVELOPERS);
-  const { key, prefix, developer } = await keyring.newKey();
+  const { prefix, developer } = await keyring.newKey();
   const visitor = await signIn({ url, db }, developer);
   const calls = new Calls(url, keyring, history);
   calls.start(rate);
   await eventually('the servers answer', () => calls.inARow >= WARMING_CALLS);
 
-  const follower = new Follower(history, url, key);
   const stop = new AbortController();
   const { signal } = stop;
   const sampler = new Sampler(deployment, history);
   const loops = [
-    ...Array.from({ length: WRITERS }, () => writeTitles(db, history, signal)),
     keyring.churn((changed) => calls.call(changed, '/api/v1/me'), signal),
     viewPages(visitor, [...PAGES, ...settingsPages(prefix)], history, signal),
   ];
   try {
     // A loop that fails ends the run.
-    await Promise.race([act({ deployment, follower }), Promise.all(loops)]);
+    await Promise.race([act(), Promise.all(loops)]);
     stop.abort();
     await Promise.all(loops);
-    await calls.stop();
-    const titles = await readCatalogue(db);
-    await follower.finish(titles.reduce((latest, { updated_at: stamp }) => (stamp > latest ? stamp : latest), ''));
-    history.note({ kind: 'catalogue', titles });
   } finally {
     stop.abort();
     sampler.stop();
-    await Promise.all([calls.stop(), follower.kill()]);
+    await calls.stop();
   }
 }
 
 /** Does one fault after the other, in an order that the seed decides, until the time is over. */
 export async function disturb(
-  stage: Stage,
+  deployment: Deployment,
   history: History,
   { seconds, faultSeconds, seed }: { readonly seconds: number; readonly faultSeconds: number; readonly seed: number },
 ): Promise<void> {
@@ -83,7 +73,7 @@ export async function disturb(
   for (let turn = 0; (turn + 1) * faultSeconds <= seconds; turn += 1) {
     await until((turn + 0.5) * faultSeconds);
     const fault = order[turn % order.length];
-    if (fault) await doFault(fault, stage, history, Math.min(LASTS_SECONDS, faultSeconds * LASTS_PART) * 1_000);
+    if (fault) await doFault(fault, deployment, history, Math.min(LASTS_SECONDS, faultSeconds * LASTS_PART) * 1_000);
   }
   await until(seconds);
 }

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
-import { toRfc3339 } from '../../../../src/platform/time/micros.js';
-import { toMicros } from '../../../feed-model/model/mirror.js';
-import type { Call, DeveloperChange, FaultRecord, HistoryEvent, KeyChange, MirrorStep, Title } from '../history.js';
+import type { Call, DeveloperChange, FaultRecord, HistoryEvent, KeyChange } from '../history.js';
 import type { Check } from './check.js';
 import { flatCheck } from './flat.js';
 import { healingCheck } from './healing.js';
 import { keysCheck } from './keys.js';
-import { limitsCheck } from './limits.js';
-import { mirrorsCheck } from './mirrors.js';
 
 const call = (start: number, end: number, status: number, more: Partial<Call> = {}): Call => ({
-  ...{ kind: 'call', key: 'svc_a', developer: 1, plan: 'unlimited', path: '/api/v1/me', status, start, end },
+  ...{ kind: 'call', key: 'svc_a', developer: 1, path: '/api/v1/me', status, start, end },
   ...more,
 });
 
@@ -22,34 +18,12 @@ const developer = (act: DeveloperChange['act'], start: number): DeveloperChange 
   return { kind: 'developer', act, developer: 1, outcome: 'applied', start, end: start + 10 };
 };
 
-const mirror = (step: MirrorStep['step']): MirrorStep => ({ kind: 'mirror', mirror: 'm', step, start: 0, end: 0 });
-
-const title = (id: string, second: number): Title => {
-  const stamp = toRfc3339(toMicros(second));
-  return { svc_id: id, media_type: 'movie', title: 'T', updated_at: stamp, has_bundles: false };
-};
-
-const receive = (...entries: Title[]): MirrorStep => mirror({ did: 'receive', entries });
-const catalogue = (...titles: Title[]): HistoryEvent => ({ kind: 'catalogue', titles, start: 0, end: 0 });
-const commit = ({ svc_id: id, updated_at: stamp }: Title): HistoryEvent => {
-  return { kind: 'commit', titles: [[id, stamp]], start: 0, end: 1 };
-};
-
-const BEGIN = mirror({ did: 'begin', since: 5 });
-const [A, B, NEW_A] = [title('a', 10), title('b', 11), title('a', 12)] as const;
-
-const PLAN: HistoryEvent = { kind: 'plan', plan: 'limited', perMinute: 2, start: 0, end: 0 };
-
-/** A served call of a key with a limit. @param resetSeconds - until the end of its minute */
-const counted = (time: number, resetSeconds: number, status = 200): Call =>
-  call(time, time + 1, status, { plan: 'limited', resetSeconds });
-
 const change = (part: string, state: 'lost' | 'back', time: number): HistoryEvent => {
   return { kind: 'change', pid: 7, part, state, start: time, end: time };
 };
 
 const FAULT: FaultRecord = {
-  ...{ kind: 'fault', name: 'PostgreSQL restarts', allows: ['unavailable'], boundMs: 5_000, forgetsCounts: false },
+  ...{ kind: 'fault', name: 'PostgreSQL restarts', allows: ['unavailable'], boundMs: 5_000 },
   ...{ start: 10_000, end: 12_000 },
 };
 
@@ -87,58 +61,6 @@ const TABLE: readonly (readonly [Check, fine: readonly HistoryEvent[], bugs: rea
         /was refused \(401\), but its key svc_a was active/,
       ],
       ['an outage taken for a wrong key', [key('create', 0), FAULT, call(10_500, 10_600, 401)], /was refused/],
-    ],
-  ],
-  [
-    mirrorsCheck,
-    // It was killed before it saved the position after B.
-    [
-      BEGIN,
-      commit(A),
-      receive(A),
-      commit(B),
-      receive(B),
-      mirror({ did: 'resume', since: 10 }),
-      receive(B, NEW_A),
-      catalogue(NEW_A, B),
-    ],
-    [
-      ['an entry that is committed late', [BEGIN, receive(B), catalogue(A, B)], /lacks the newest version .* a of/],
-      ['an old version that stays', [BEGIN, receive(A, B), catalogue(NEW_A, B)], /lacks .* has that of/],
-      ['a last page that repeats', [BEGIN, receive(A), receive(A), catalogue(A)], /came twice/],
-      ['a feed that is not in order', [BEGIN, receive(B), receive(A), catalogue(A, B)], /after a later one/],
-      [
-        'a position that is saved before its entries are delivered',
-        [BEGIN, receive(A), mirror({ did: 'resume', since: 11 }), catalogue(A, B)],
-        /A position is wrong/,
-      ],
-      ['an entry that was never committed', [BEGIN, receive(A, B), catalogue(A)], /the catalogue lacks/],
-      ['a reported commit that a restart loses', [BEGIN, commit(A), catalogue()], /lost a committed version of a/],
-      ['a follower that gives up', [BEGIN, mirror({ did: 'fail', why: 'exit code 1' })], /exit code 1/],
-    ],
-  ],
-  [
-    limitsCheck,
-    [
-      ...[PLAN, counted(0, 60), counted(30_000, 31), counted(61_000, 60)],
-      // A process counts by itself while Redis is down.
-      ...[change('redis', 'lost', 70_000), counted(71_000, 60), counted(72_000, 59)],
-      ...[change('redis', 'back', 75_000), counted(76_000, 45)],
-    ],
-    [
-      [
-        'two servers that count apart',
-        [PLAN, counted(0, 60), counted(1, 60), counted(2, 60)],
-        /got 3 calls in the minute/,
-      ],
-      ['304 that is not charged', [PLAN, counted(0, 60), counted(1, 60, 304), counted(2, 60)], /got 3 calls/],
-      ['no state of the limits', [PLAN, call(0, 1, 200, { plan: 'limited' })], /was served without its limits/],
-      ['a counter that ends early', [PLAN, counted(0, 60), counted(1, 60), counted(20_000, 60)], /a new minute before/],
-      [
-        'a process that begins anew with each request while Redis is down',
-        [PLAN, change('redis', 'lost', 10), ...[0, 1, 20, 21, 22].map((time) => counted(time, 60))],
-        /got 5 calls .* 1 counts begun anew/,
-      ],
     ],
   ],
   [

@@ -2,22 +2,19 @@ import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { send, type Reply } from '../../../support/request.js';
 import type { Visitor } from '../../../support/http/visitor.js';
-import { LIMITED, TITLES } from '../deployment.js';
+import { TITLES } from '../deployment.js';
 import type { History } from '../history.js';
 import type { Keyring, KnownKey } from './keys.js';
 
 /** Connections, each with one call at a time. */
 const LANES = 16;
 
-/** The part of calls whose key has ended, and of those whose key has a limit. */
+/** The part of calls whose key has ended. */
 const WITH_ENDED_KEY = 0.08;
-const WITH_LIMIT = 0.1;
-
-const MINUTE = /"minute";r=\d+;t=(\d+)/;
 
 const PAGES_PAUSE_MS = 700;
 
-/** Clients of the API: many calls on few connections, each with a key that works, has ended or has a limit. */
+/** Clients of the API: many calls on few connections, each with a key that works or has ended. */
 export class Calls {
   /** Calls that were answered since the last failure. */
   inARow = 0;
@@ -55,13 +52,12 @@ export class Calls {
       ...(path.endsWith('/stats') && this.#etag !== '' && { 'if-none-match': this.#etag }),
     };
     const start = history.now();
-    const { status, minute, etag } = await send(this.url, path, { headers, ...(agent && { agent }) }).then(
+    const { status, etag } = await send(this.url, path, { headers, ...(agent && { agent }) }).then(
       (reply) => ({
         status: statusOf(reply),
-        minute: MINUTE.exec(String(reply.headers.ratelimit)),
         etag: path.endsWith('/stats') ? reply.headers.etag : undefined,
       }),
-      () => ({ status: 0, minute: null, etag: undefined }),
+      () => ({ status: 0, etag: undefined }),
     );
     this.#etag = etag ?? this.#etag;
     this.inARow = status === 0 || status >= 500 ? 0 : this.inARow + 1;
@@ -69,10 +65,8 @@ export class Calls {
       kind: 'call',
       key: key.prefix,
       developer: key.developer,
-      plan: key.plan,
       path: path.replace(/\?.*/, ''),
       status,
-      ...(key.plan === LIMITED && minute !== null && { resetSeconds: Number(minute[1]) }),
       start,
       end: history.now(),
     });
@@ -93,9 +87,7 @@ export class Calls {
 
   #anyKey(): KnownKey {
     const { keyring } = this;
-    const chance = Math.random();
-    if (chance < WITH_LIMIT) return any(keyring.limited);
-    const ended = chance < WITH_LIMIT + WITH_ENDED_KEY ? keyring.ended : [];
+    const ended = Math.random() < WITH_ENDED_KEY ? keyring.ended : [];
     return any(ended.length > 0 ? ended : keyring.active);
   }
 }
@@ -124,7 +116,7 @@ function statusOf({ status, headers }: Reply): number {
 
 function anyPath(): string {
   const title = `titles/${any(TITLES)}`;
-  // Nearly the end of the feed, where mirrors are most of the time.
+  // The end of the feed, where mirrors are most of the time.
   const tail = `changes?since=${Math.floor(Date.now() / 1000) - 5}`;
   return `/api/v1/${any(['me', 'me', 'stats', title, title, tail])}`;
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createKey } from '../../../../src/keys/keys.js';
 import { newKey } from '../../../support/keys/new-key.js';
 import { runCommand } from '../../../support/programs/command.js';
-import { LIMITED, UNLIMITED, type Deployment } from '../deployment.js';
+import { UNLIMITED, type Deployment } from '../deployment.js';
 import type { DeveloperChange, History, KeyChange, Outcome } from '../history.js';
 import { any } from './calls.js';
 
@@ -11,7 +11,6 @@ export interface KnownKey {
   readonly key: string;
   readonly prefix: string;
   readonly developer: number;
-  readonly plan: string;
 }
 
 /** Keys of each developer in the beginning. */
@@ -28,8 +27,6 @@ const PAUSE_MS = 900;
 export class Keyring {
   active: KnownKey[] = [];
   ended: KnownKey[] = [];
-  /** The keys of one developer on a plan with a limit. Nobody changes them. */
-  readonly limited: KnownKey[] = [];
   readonly #suspended = new Set<number>();
   readonly #developers: number[] = [];
 
@@ -40,24 +37,22 @@ export class Keyring {
 
   /** Creates developers and their first keys. */
   async open(developers: number): Promise<void> {
-    for (let i = 0; i <= developers; i += 1) {
-      const plan = i === 0 ? LIMITED : UNLIMITED;
-      const first = await this.newKey(plan);
+    for (let i = 0; i < developers; i += 1) {
+      const first = await this.newKey();
       const { developer } = first;
-      const second = await createKey(this.deployment.db, { developerId: developer, planId: plan });
-      const keys = [first, { key: second.key, prefix: second.prefix, developer, plan }];
-      if (plan === LIMITED) this.limited.push(...keys);
-      else this.active.push(...keys);
+      const second = await createKey(this.deployment.db, { developerId: developer, planId: UNLIMITED });
+      const keys = [first, { key: second.key, prefix: second.prefix, developer }];
+      this.active.push(...keys);
       for (const { prefix } of keys)
         this.history.note({ kind: 'key', act: 'create', key: prefix, developer, outcome: 'applied' });
-      if (plan === UNLIMITED) this.#developers.push(developer);
+      this.#developers.push(developer);
     }
   }
 
   /** Creates a developer with a key that nobody changes. */
-  async newKey(plan = UNLIMITED): Promise<KnownKey> {
-    const { key, prefix, developerId } = await newKey(this.deployment.db, { planId: plan });
-    return { key, prefix, developer: developerId, plan };
+  async newKey(): Promise<KnownKey> {
+    const { key, prefix, developerId } = await newKey(this.deployment.db, { planId: UNLIMITED });
+    return { key, prefix, developer: developerId };
   }
 
   /** Changes one key or developer after the other. @param call - calls with a key whose state has just changed */
@@ -117,7 +112,7 @@ export class Keyring {
     developer: number,
     times: Pick<KeyChange, 'start' | 'end' | 'outcome'>,
   ): KnownKey {
-    const known = { key, prefix, developer, plan: UNLIMITED };
+    const known = { key, prefix, developer };
     this.history.record({ kind: 'key', act: 'create', key: prefix, developer, ...times });
     this.active.push(known);
     return known;
