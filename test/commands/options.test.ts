@@ -191,10 +191,11 @@ const USAGES: Readonly<Record<string, Usage>> = {
 const ELSEWHERE: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   serve: { 'commands/lifecycle.test.ts': ['--migrate', '--demo'] },
   mirror: {
-    'client/mirror/database.test.ts': ['--from', '--into', '--schema', '--copies', '--interval', '--once'],
+    'client/mirror/mirror-world.ts': ['--from', '--copies', '--once'],
+    'client/mirror/mirror.test.ts': ['--interval'],
+    'client/mirror/database.test.ts': ['--into', '--schema'],
     'client/mirror/copies/served.test.ts': ['--public-key'],
     'client/mirror/proof.test.ts': ['--allow-removals', '--metrics-address'],
-    'client/mirror/verify.test.ts': ['--verify'],
   },
   'mirror verify': {
     'client/mirror/mirror-world.ts': ['--from', '--copies'],

@@ -275,5 +275,10 @@ describe('the database of a mirror', () => {
     const nowhere = await runCommand(args, { CATALOG_API_KEY: service.key });
     assert.equal(nowhere.code, 2);
     assert.match(nowhere.stderr, /set MIRROR_DATABASE_URL, or use --into/);
+    await host.publish(service);
+    for (const flags of [['--once'], ['verify']]) {
+      const { stderr } = await world.run(...flags, '--into', 'postgres://me@127.0.0.1:1/films');
+      assert.match(stderr, /^catalog: The mirror's database cannot be reached/);
+    }
   });
 });

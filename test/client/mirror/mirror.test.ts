@@ -12,6 +12,7 @@ import { systemClock } from '../../../src/platform/time/micros.js';
 import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/programs/free-port.js';
+import { startProxy } from '../../support/proxies/altering-proxy.js';
 import type { TestService } from '../../support/service.js';
 import { addTitleAt, addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
@@ -259,6 +260,23 @@ describe('catalog mirror', () => {
     });
     assert.equal(position, 0);
     assert.equal(await world.keep(AbortSignal.abort(), {}), undefined);
+  });
+
+  it('a mirror polls as often as --interval says, also where the limits of its plan leave less', async () => {
+    let polls = 0;
+    // They leave a poll a minute.
+    const limits = { ratelimit: '"day";r=1;t=86400', 'ratelimit-policy': '"day";q=10000;w=86400' };
+    const proxy = await startProxy(service.url, (response, _mark, { url = '' }) => {
+      if (url.includes('/changes')) polls += 1;
+      return { ...response, headers: { ...response.headers, ...limits } };
+    });
+    const program = world.startUnawaited('--from', proxy.url, '--interval', '0.1');
+    try {
+      await eventually('it has polled more often', () => polls > 10);
+    } finally {
+      await program.stop();
+      await proxy.stop();
+    }
   });
 
   it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
