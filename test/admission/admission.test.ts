@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
 import { ANNOUNCEMENTS } from '../../src/admission/change-callers.js';
-import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
+import { versionKey } from '../../src/admission/versions.js';
 import { restartFeed } from '../../src/catalog/restart.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
@@ -103,17 +103,6 @@ describe('admission from a cache', () => {
       await cached(key);
       assert.equal(await direct.get(version), created);
     }
-  });
-
-  it('a server that creates a version publishes its timeline first, unless a newer one is there', async () => {
-    const { key, developerId } = await world.newKey();
-    const version = versionKey(developerId);
-    await direct.del(TIMELINE_KEY, version);
-    assert.equal(await status(key), 200);
-    const timeline = (await direct.get(TIMELINE_KEY)) ?? assert.fail();
-    assert.match(timeline, /^\d+\/1$/);
-    assert.equal((await direct.get(version))?.startsWith(`${timeline}/`), true);
-    assert.equal(await direct.pttl(TIMELINE_KEY), -1);
   });
 
   it('a server does not return to records of a version that ended, even if Redis does', async () => {

@@ -12,7 +12,7 @@ import { runCommand } from '../support/programs/command.js';
 import { converse } from '../support/http/conversation.js';
 import { Visitor } from '../support/http/visitor.js';
 import { send, type Reply } from '../support/request.js';
-import { serverProcesses, signalServers } from '../support/programs/server-processes.js';
+import { serverProcesses } from '../support/programs/server-processes.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { testWorld } from '../support/world.js';
 
@@ -113,45 +113,6 @@ describe('the program on its embedded PostgreSQL', () => {
     process.kill(-(server.child.pid ?? assert.fail()), 'SIGINT');
     const { code, stdout } = await server.ended;
     assert.deepEqual([code, /"level":[45]0/.test(stdout)], [0, false]);
-  });
-
-  it('changes made by commands apply to the running server from the next request, and it ends with an error when its PostgreSQL is killed', async () => {
-    const server = await startServer(environment);
-    const created = JSON.parse((await catalog('keys', 'create', '--demo', '--json')).stdout) as Record<string, string>;
-    const { key: second = '', key_prefix: prefix = '' } = created;
-    const id = String(created.developer_id);
-    for (const [command, statuses] of [
-      [
-        ['plans', 'list'],
-        [200, 200],
-      ],
-      [
-        ['keys', 'revoke', prefix],
-        [200, 401],
-      ],
-      [
-        ['developers', 'suspend', id],
-        [401, 401],
-      ],
-      [
-        ['developers', 'reinstate', id],
-        [200, 401],
-      ],
-    ] as const) {
-      assert.equal((await catalog(...command)).code, 0);
-      assert.deepEqual(
-        [await statusOf(server.url, key), await statusOf(server.url, second)],
-        statuses,
-        command.join(' '),
-      );
-    }
-    assert.equal((await send(server.url, '/readyz')).status, 200, 'the commands have left the database running');
-    signalServers(environment.DATA_DIR, 'SIGKILL');
-    const { code, stderr } = await server.ended;
-    assert.deepEqual(
-      [code, stderr],
-      [1, `catalog: The embedded PostgreSQL in ${environment.DATA_DIR} ended unexpectedly.\n`],
-    );
   });
 });
 

@@ -1,31 +1,13 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import { versionKey } from '../../src/admission/versions.js';
-import { suspendDeveloper } from '../../src/developers/developers.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { runCommand } from '../support/programs/command.js';
 import { eventually } from '../support/eventually.js';
-import { holdCommits } from '../support/postgres/held-commits.js';
 import type { Outcome } from '../support/program.js';
 import { send } from '../support/request.js';
 import { startRedis } from '../support/redis/redis.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
-
-interface Names {
-  readonly prefix: string;
-  readonly developerId: number;
-}
-
-/** The commands that change what servers may have cached, with the table that each one changes. */
-const CHANGES = [
-  ['keys set-plan', 'api_keys', ({ prefix }: Names) => ['keys', 'set-plan', prefix, '--plan', 'pro']],
-  ['keys roll', 'api_keys', ({ prefix }: Names) => ['keys', 'roll', prefix, '--overlap', 'now']],
-  ['keys revoke', 'api_keys', ({ prefix }: Names) => ['keys', 'revoke', prefix]],
-  ['developers suspend', 'developers', ({ developerId }: Names) => ['developers', 'suspend', String(developerId)]],
-  ['developers reinstate', 'developers', ({ developerId }: Names) => ['developers', 'reinstate', String(developerId)]],
-  ['plans set', 'plans', () => ['plans', 'set', 'free', '--name', 'Free', '--json']],
-] as readonly (readonly [string, string, (names: Names) => string[]])[];
 
 describe('commands beside servers that share a Redis', () => {
   const world = testWorld({ redis: true });
@@ -106,34 +88,6 @@ describe('commands beside servers that share a Redis', () => {
       assert.equal((await withPassword('s3cret')).code, 0);
     } finally {
       await direct.config('SET', 'requirepass', '');
-    }
-  });
-
-  it('every command that changes keys, developers or plans renews the version after its commit and not before', async () => {
-    for (const [what, table, change] of CHANGES) {
-      const names = await world.newKey({ planId: 'free' });
-      if (what === 'developers reinstate') await suspendDeveloper(world.db, names.developerId);
-      // Of the database's own timeline: only a renewal replaces it.
-      const { rows } = await world.db.raw<{ rows: { system: string }[] }>(
-        'select system_identifier::text as system from pg_control_system()',
-      );
-      const system = rows[0]?.system ?? assert.fail();
-      const before = `${system}/1/before`;
-      const version = versionKey(names.developerId);
-      const turn = await holdCommits(world.db, table);
-      try {
-        await direct.set(version, before);
-        const command = catalog(...change(names));
-        await eventually(`the commit of ${what} is held`, () => turn.isWaitedFor());
-        assert.equal(await direct.get(version), before, what);
-        await turn.release();
-        assert.equal((await command).code, 0);
-        assert.match(String(await direct.get(version)), new RegExp(`^${system}/1/[\\w-]{16}$`));
-        // Without an end, Redis would keep the version of every developer who was ever changed.
-        assert.ok((await direct.pttl(version)) > 24 * 3_600_000, what);
-      } finally {
-        await turn.release();
-      }
     }
   });
 

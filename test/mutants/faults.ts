@@ -88,7 +88,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ["if (session !== this.#topology.sessionOf(slot)) throw new Error('the reply is of an earlier session');", ''], suites: ['platform/redis/replies'] },
     { fault: 'the requests of one address stand before those of all others', of: 'Semaphore.release',
       swap: ['this.#waiting.delete(owner);\n    if (waiting.length > 0) this.#waiting.set(owner, waiting);', 'if (waiting.length === 0) this.#waiting.delete(owner);'],
-      suites: ['outages/pages', 'platform/async/semaphore'] },
+      suites: ['platform/async/semaphore'] },
     { fault: 'mirrors take every connection', of: 'PageTurns',
       swap: ['Math.min(READS_AT_ONCE, Math.ceil(state.max / 2))', '2 * state.max'], suites: ['api/failures'] },
     { fault: 'a record from another session is confirmed', of: 'RedisLimiter.#chargeTogether',

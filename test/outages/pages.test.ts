@@ -113,29 +113,6 @@ describe('a bound on concurrency', () => {
     await again;
   });
 
-  it('gives addresses turns, so that the many requests of one do not stand before those of others', async () => {
-    const bounded = boundConcurrency({ running: 1, waiting: 40, perAddress: 25 }, 0);
-    const slow = Array.from({ length: 25 }, () => pass(bounded));
-    await immediate();
-    let served = 0;
-    const others = Array.from({ length: 15 }, async (_, index) => {
-      await pass(bounded, `192.0.2.${index + 2}`);
-      served += 1;
-    });
-    // One slow request runs, and another one has its turn among those of the others.
-    for (let ended = 0; ended < 17; ended += 1) {
-      await immediate();
-      finish.shift()?.();
-    }
-    await immediate();
-    assert.equal(served, 15);
-    for (let ended = 0; ended < 25; ended += 1) {
-      await immediate();
-      finish.shift()?.();
-    }
-    await Promise.all([...slow, ...others]);
-  });
-
   it('refuses an address above its limit, and serves another one', async () => {
     const bounded = boundConcurrency({ running: 9, waiting: 9, perAddress: 9, perWindow: 2 }, 0);
     const served = [pass(bounded), pass(bounded)];
