@@ -4,7 +4,6 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { asPosition } from '../../src/catalog/since.js';
 import type { Answer } from '../../src/contract.js';
 import { fromRfc3339, systemClock, toRfc3339, toSeconds, type Micros } from '../../src/platform/time/micros.js';
-import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
 import { assertProblem } from '../support/problem.js';
 import type { Reply, RequestOptions } from '../support/request.js';
@@ -98,22 +97,6 @@ describe('positions of GET /api/v1/changes', () => {
         await addTitles(service.db, 1, 'later');
         assert.deepEqual((await get(page.next)).ids, ['during-0001', 'later-0001']);
       }
-    });
-
-    it('a client that begins at the present time misses nothing of a writer at work', async () => {
-      await addTitles(service.db, 1);
-      const writer = await service.db.transaction();
-      await addTitles(writer, 2, 'during');
-      const stamp = await newest(writer);
-      // This clock has whole milliseconds.
-      await eventually('the present time is later than the stamps', () => systemClock() > stamp);
-      const since = systemClock();
-      const page = await get(since);
-      assert.deepEqual([page.ids, page.next < since], [[], true]);
-      await writer.commit();
-      assert.deepEqual((await get(page.next)).ids, titleIds(2, 'during'));
-      const later = systemClock();
-      assert.equal((await get(later)).next, later);
     });
   });
 

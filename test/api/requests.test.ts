@@ -213,17 +213,4 @@ describe('requests', () => {
     const headers = { 'x-api-key': service.key, 'content-length': '2', expect: 'the best' };
     assert.equal((await service.get('/api/v1/stats', { headers, body: '{}' })).status, 200);
   });
-
-  const PROBES = [
-    ['/livez', '{"status":"alive"}'],
-    ['/readyz', '{"status":"ready","checks":{"database":"up"}}'],
-  ] as const;
-
-  it('the probes require no key', () =>
-    eachCase(PROBES, async ([path, body]) => {
-      const reply = await send(service.url, path);
-      assert.deepEqual([reply.status, reply.text], [200, body]);
-      assertHeaders(reply, { 'content-type': 'application/json', 'cache-control': 'no-store', vary: undefined });
-      assert.equal((await send(service.url, path, { method: 'HEAD' })).status, 200);
-    }));
 });

@@ -134,33 +134,6 @@ describe('the log', () => {
     assert.ok(!line.includes(secret.slice(0, PART_LENGTH)), line);
   });
 
-  it('a request is logged with the prefix of its key, its operation, its status and the safe part of its URL', async () => {
-    const { key, prefix } = await service.newKey();
-    const path = `/api/v1/changes?since=1&api_key=${key}&x=y`;
-    const { line } = await traceOf({ path, headers: { 'x-request-id': 'mine' } });
-    const { time, duration_ms: duration, ...rest } = JSON.parse(line) as Record<string, unknown>;
-    assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-    assert.equal(typeof duration, 'number');
-    assert.deepEqual(rest, {
-      level: 30,
-      request_id: 'mine',
-      method: 'GET',
-      url: '/api/v1/changes?since=1',
-      operation: 'getChanges',
-      status: 400,
-      key_prefix: prefix,
-      msg: 'request',
-    });
-  });
-
-  it('the id of a title is logged even if it looks like a secret', async () => {
-    const id = generateApiKey().key.slice(13);
-    await service.db('titles').insert({ svc_id: id, media_type: 'movie', title: 'Found' });
-    const { line } = await traceOf({ path: `/api/v1/titles/${id}`, headers: { 'x-api-key': service.key } });
-    const { url, operation } = JSON.parse(line) as Record<string, string>;
-    assert.deepEqual({ url, operation }, { url: `/api/v1/titles/${id}`, operation: 'getTitle' });
-  });
-
   // The last test: a connection may keep the statement that it prepared for the other table.
   it('a value that PostgreSQL repeats in an error is redacted', async () => {
     const secret = generateApiKey().key.slice(13);

@@ -160,6 +160,9 @@ describe('the documents of a server without pages', () => {
   });
 
   it('documents and probes allow GET and HEAD alone, and similar paths are answered with 404', async () => {
+    const alive = await get('/livez');
+    assert.equal(alive.text, '{"status":"alive"}');
+    assertHeaders(alive, { 'content-type': 'application/json', 'cache-control': 'no-store', vary: undefined });
     for (const path of ['/livez', '/readyz', SECURITY, ...Object.keys(DOCUMENTS)]) {
       for (const method of ['POST', 'OPTIONS', 'PROPFIND']) {
         assertProblem(await send(service.url, path, { method }), 'method_not_allowed', {

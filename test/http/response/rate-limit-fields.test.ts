@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { rateLimitExceeded, rateLimitFields, tooManyFailures } from '../../../src/http/response/rate-limit-fields.js';
+import { rateLimitExceeded, rateLimitFields } from '../../../src/http/response/rate-limit-fields.js';
 import type { Quota } from '../../../src/limits/quotas.js';
 
 const TYPE = 'https://iana.org/assignments/http-problem-types#quota-exceeded';
@@ -8,17 +8,6 @@ const MINUTE: Quota = { name: 'minute', limit: 60, windowSeconds: 60, remaining:
 const DAY: Quota = { name: 'day', limit: 1_000, windowSeconds: 86_400, remaining: 940, resetSeconds: 3_601 };
 
 describe('the fields of the rate limits', () => {
-  it('the fields list every quota in order, with its policy and its state', () => {
-    assert.deepEqual(rateLimitFields([MINUTE, DAY]), {
-      'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
-      RateLimit: '"minute";r=0;t=7, "day";r=940;t=3601',
-    });
-    assert.deepEqual(rateLimitFields([DAY]), {
-      'RateLimit-Policy': '"day";q=1000;w=86400',
-      RateLimit: '"day";r=940;t=3601',
-    });
-  });
-
   it('the largest numbers of a plan have no exponent', () => {
     const most = { ...MINUTE, limit: 2_147_483_647, remaining: 2_147_483_646 };
     assert.deepEqual(rateLimitFields([most]), {
@@ -57,23 +46,5 @@ describe('the problem of a used-up quota', () => {
       assert.deepEqual(problem.members, { 'violated-policies': violated.map(({ name }) => name) });
       assert.deepEqual(problem.headers, { 'Retry-After': seconds });
     }
-  });
-
-  it('the refusal of a failed key has the limit on failures and the time to wait', () => {
-    const failures = { name: 'failed-keys', limit: 30, windowSeconds: 60, remaining: 0, resetSeconds: 41 };
-    const problem = tooManyFailures(failures);
-    assert.equal(problem.code, 'rate_limit_exceeded');
-    assert.equal(problem.status, 429);
-    assert.equal(problem.type, TYPE);
-    assert.equal(
-      problem.detail,
-      'Too many invalid keys from your IP address. Requests with a valid key are still served; otherwise wait 41 s (see Retry-After).',
-    );
-    assert.deepEqual(problem.members, { 'violated-policies': ['failed-keys'] });
-    assert.deepEqual(problem.headers, {
-      'Retry-After': '41',
-      'RateLimit-Policy': '"failed-keys";q=30;w=60',
-      RateLimit: '"failed-keys";r=0;t=41',
-    });
   });
 });
