@@ -68,7 +68,7 @@ async function run(
     (reached) => ({ reached }),
     (error: unknown) => ({ error: error as Error }),
   );
-  await server.close();
+  await server.stop();
   return { server, stored, failures, end };
 }
 

@@ -121,7 +121,7 @@ describe('the interval of a follower', () => {
       signal: ending.signal,
       random: () => 0.5,
     });
-    await server.close();
+    await server.stop();
     assert.deepEqual(stored, [1, 2, 3, 4]);
   });
 });

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { listenLocally, type LocalServer } from '../support/http/local-server.js';
 
 /** The response to one request. */
 export interface Scripted {
@@ -20,8 +19,7 @@ export interface Scripted {
 }
 
 /** A server with scripted responses. */
-export interface ScriptedServer {
-  readonly url: string;
+export interface ScriptedServer extends LocalServer {
   /** The requests so far. */
   readonly requests: readonly {
     readonly url: string;
@@ -29,7 +27,6 @@ export interface ScriptedServer {
     /** When it arrived, in milliseconds on a clock that never moves back. */
     readonly at: number;
   }[];
-  close(): Promise<void>;
 }
 
 /** Starts a server that sends these responses in turn, and then repeats the last one. */
@@ -40,18 +37,7 @@ export async function startScripted(script: readonly Scripted[]): Promise<Script
     requests.push({ url: request.url ?? '', authorization: request.headers.authorization, at: performance.now() });
     give(answer, request, response);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return { ...(await listenLocally(server)), requests };
 }
 
 function give(

@@ -77,7 +77,7 @@ function lostCommits(restart: (db: Knex) => Promise<unknown>): Fault {
   return async (world) => {
     const { db, service } = world;
     const host = await startCopyHost();
-    world.defer(() => host.close());
+    world.defer(() => host.stop());
     const lose = async (): Promise<void> => {
       await pastTriggers(db, 'titles', async (transaction) => {
         await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { eventually } from '../support/eventually.js';
+import { listenLocally } from '../support/http/local-server.js';
 import type { World } from '../support/world.js';
 
 /** A notice as its receiver sees it. */
@@ -59,14 +58,7 @@ export async function startReceiver(world: Pick<World, 'defer'>): Promise<Receiv
       receiver.respond(response, request);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  world.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return Object.assign(receiver, {
-    settings: { ...receiver.settings, NOTIFY_URL: `http://127.0.0.1:${port}/notices?token=${TOKEN}` },
-  });
+  const { url, stop } = await listenLocally(server);
+  world.defer(stop);
+  return Object.assign(receiver, { settings: { ...receiver.settings, NOTIFY_URL: `${url}/notices?token=${TOKEN}` } });
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { sendNotice, type Delivery } from '../../src/notices/webhook.js';
 import { readGuide } from '../support/guides.js';
+import { listenLocally } from '../support/http/local-server.js';
 import { freePort } from '../support/programs/free-port.js';
 import { runCommand } from '../support/programs/command.js';
 import { startReceiver, TOKEN, type Receiver } from './receiver.js';
@@ -57,9 +58,8 @@ describe('the webhook of the operator', () => {
     const server = createServer((socket) => {
       sockets.push(socket.on('error', () => undefined));
       socket.once('data', () => respond(socket));
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    });
+    const { url, stop } = await listenLocally(server);
     try {
       const delivery = await sendNotice(
         { url, secret: Buffer.alloc(24) },
@@ -71,7 +71,7 @@ describe('the webhook of the operator', () => {
       return delivery;
     } finally {
       for (const socket of sockets) socket.destroy();
-      server.close();
+      await stop();
     }
   }
 

@@ -135,7 +135,7 @@ describe('a look-alike of a configured address', () => {
 describe('a redirect of a request with a secret', () => {
   const servers: ScriptedServer[] = [];
 
-  afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
+  afterEach(() => Promise.all(servers.splice(0).map((server) => server.stop())));
 
   async function start(...script: Scripted[]): Promise<ScriptedServer> {
     const server = await startScripted(script);

@@ -156,7 +156,7 @@ describe('the loops of the guide while a service is down', () => {
         }
         assert.equal(waits.length, 4);
       } finally {
-        await server.close();
+        await server.stop();
       }
     });
   }

@@ -35,7 +35,7 @@ export function mirrorWorld() {
   before(async () => {
     const { service } = world;
     const host = await startCopyHost();
-    world.defer(() => host.close());
+    world.defer(() => host.stop());
     const mirror = await openTestDatabase();
     world.defer(() => mirror.close());
     const clock = await installClock(service.db);

@@ -215,6 +215,9 @@ describe('a mirror gives up no rows without proof', () => {
       await assertKept(/The signature of the manifest does not match/, () => world.fail(...signed));
     }
     host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(signManifest(signedCopy, privateKey))));
+    const { code, stderr } = await world.run('verify');
+    assert.equal(code, 1);
+    assert.match(stderr, /The mirror follows the feed \S{36}, but this copy belongs to the feed \S{36}\./);
     assert.match(await world.succeed(...signed), /Loaded the copy of .*: 0 inserted, 0 changed, 1 deleted\./);
     await world.requireEqual();
   });

@@ -1,17 +1,15 @@
 import type { KeyObject } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import type { Knex } from 'knex';
 import { publishCopy } from '../../../src/catalog/export/publish.js';
 import type { CopyFolder } from '../../../src/copies/copy-folder.js';
 import { formatManifest, MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
+import { listenLocally, type LocalServer } from '../../support/http/local-server.js';
 
 /** A static host of copies, whose files a test can damage. */
-export interface CopyHost {
-  readonly url: string;
+export interface CopyHost extends LocalServer {
   readonly files: Map<string, Buffer>;
   /** Statuses that paths are refused with. */
   readonly refusals: Map<string, number>;
@@ -21,7 +19,6 @@ export interface CopyHost {
   sendsAtMost: number;
   /** Publishes a catalogue. @returns its manifest */
   publish(catalogue: { readonly url: string; readonly db: Knex }, signedBy?: KeyObject): Promise<Manifest>;
-  close(): Promise<void>;
 }
 
 export async function startCopyHost(): Promise<CopyHost> {
@@ -47,11 +44,9 @@ export async function startCopyHost(): Promise<CopyHost> {
       response.write(file.subarray(0, host.sendsAtMost));
     }
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const host: CopyHost = {
+    ...(await listenLocally(server)),
     sendsAtMost: Infinity,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     files,
     refusals,
     requests,
@@ -70,11 +65,6 @@ export async function startCopyHost(): Promise<CopyHost> {
         close: () => Promise.resolve(),
       };
       return publishCopy(db, { folder, baseUrl: url, signingKey, signal });
-    },
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
     },
   };
   return host;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally } from '../../support/http/local-server.js';
 import { runCommand } from '../../support/programs/command.js';
 import type { Outcome } from '../../support/program.js';
 import { TcpProxy } from '../../support/proxies/tcp-proxy.js';
@@ -91,12 +90,10 @@ describe('catalog health', () => {
 
 /** Runs a test against a server of its own. */
 async function withServer<T>(answer: RequestListener, test: (port: number) => Promise<T>): Promise<T> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const { port, stop } = await listenLocally(createServer(answer));
   try {
-    return await test((server.address() as AddressInfo).port);
+    return await test(port);
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await stop();
   }
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally, type LocalServer } from '../http/local-server.js';
 
 /** A response on its way through the proxy. */
 export interface Passing {
@@ -17,31 +17,17 @@ export type Alter = (
   request: IncomingMessage,
 ) => Passing | Promise<Passing>;
 
-export interface Proxy {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 /** Fields that belong to one connection, not to what is passed on (RFC 9110, section 7.6.1); the length may change. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'transfer-encoding', 'content-length'];
 
 /** Starts a proxy before a server: what the server answers passes through `alter`. */
-export async function startProxy(upstream: string, alter: Alter): Promise<Proxy> {
+export async function startProxy(upstream: string, alter: Alter): Promise<LocalServer> {
   const server = createServer((incoming, outgoing) => {
     forward(upstream, incoming, alter, outgoing).catch((error: unknown) => {
       outgoing.destroy(error instanceof Error ? error : undefined);
     });
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return listenLocally(server);
 }
 
 async function forward(upstream: string, incoming: IncomingMessage, alter: Alter, outgoing: ServerResponse) {

@@ -1,5 +1,5 @@
 import { createServer, request as forward, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenLocally, type LocalServer } from '../http/local-server.js';
 
 /** A request as it went over the wire. */
 export interface RecordedRequest {
@@ -10,10 +10,8 @@ export interface RecordedRequest {
 }
 
 /** Stands between a client and the service, to see what the client really sends. */
-export interface RecordingProxy {
-  readonly url: string;
+export interface RecordingProxy extends LocalServer {
   readonly requests: readonly RecordedRequest[];
-  stop(): Promise<void>;
 }
 
 /** Starts a proxy on a free port that passes everything on unchanged to the service at `target`. */
@@ -31,18 +29,5 @@ export async function startRecordingProxy(target: string): Promise<RecordingProx
     onward.on('error', (error) => outgoing.destroy(error));
     incoming.pipe(onward);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    requests,
-    async stop() {
-      const closed = new Promise<unknown>((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return { ...(await listenLocally(server)), requests };
 }

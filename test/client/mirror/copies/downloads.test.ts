@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Manifest } from '../../../../src/copies/manifest.js';
 import { CopySource } from '../../../../src/client/mirror/copy-source.js';
 import { sampleManifest } from '../../../copies/sample-manifest.js';
+import { listenLocally } from '../../../support/http/local-server.js';
 
 /** Bound on the wait for a server that stalls, in milliseconds. */
 const IDLE_MS = 200;
@@ -57,9 +56,7 @@ describe('the download of a copy', () => {
     idleMs?: number,
     read: (piece: Buffer) => unknown = () => undefined,
   ): Promise<Buffer> {
-    const server = createServer((request, response) => void respond(request, response)).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { url, stop } = await listenLocally(createServer((request, response) => void respond(request, response)));
     const source = new CopySource({
       baseUrl: url,
       copiesUrl: url,
@@ -76,8 +73,7 @@ describe('the download of a copy', () => {
         pieces.push(piece);
       }
     } finally {
-      server.closeAllConnections();
-      server.close();
+      await stop();
     }
     return Buffer.concat(pieces);
   }
