@@ -59,69 +59,6 @@ describe('the database schema', () => {
     }
   });
 
-  it('takes over the usage that earlier versions have counted, also of those before the outcomes', async () => {
-    const { db } = world;
-    const { prefix, developerId } = await world.newKey();
-    await db.raw('drop view key_usage; drop table usage_log, developer_usage');
-    await db('migrations').where('name', '021_usage_log.sql').delete();
-    const add = (daysAgo: number, hours: number, counts: string, outcomes: Readonly<Record<string, number>>) =>
-      db.raw(
-        `with hours as (
-           select id, date_trunc('day', now(), 'UTC') - interval '${daysAgo} days' + interval '${hours} hours' as hour
-             from api_keys where prefix = ?),
-         counted as (
-           insert into api_key_usage (key_id, hour, served, rejected, refused, failed) select *, ${counts} from hours)
-         insert into api_key_outcomes (key_id, hour, operation, outcome, requests)
-         select id, hour, 'getMe', key, value::bigint from hours, json_each_text(?)`,
-        [prefix, JSON.stringify(outcomes)],
-      );
-    await add(2, 5, '7, 3, 2, 1', {
-      success: 7,
-      not_found: 2,
-      client_closed: 1,
-      rate_limit_exceeded: 2,
-      internal_error: 1,
-    });
-    await add(10, 0, '100, 40, 20, 10', { success: 60, title_not_found: 15, service_unavailable: 3 });
-    await add(34, 0, '5, 0, 0, 0', {});
-    assert.deepEqual(await migrate(db), ['021_usage_log.sql']);
-    const { rows } = await db.raw<{ rows: unknown[] }>(
-      `select operation, outcome, sum(requests)::integer as requests from key_usage group by 1, 2 order by 1, 2`,
-    );
-    const ways = rows.map((row) => Object.values(row as object).join(' '));
-    assert.deepEqual(ways, [
-      ' client_closed 25',
-      ' internal_error 7',
-      ' rate_limit_exceeded 20',
-      ' success 45',
-      'getMe client_closed 1',
-      'getMe internal_error 1',
-      'getMe not_found 2',
-      'getMe rate_limit_exceeded 2',
-      'getMe service_unavailable 3',
-      'getMe success 67',
-      'getMe title_not_found 15',
-    ]);
-    for (const id of [developerId, 0]) {
-      const totals = await db('developer_usage').where({ developer_id: id }).orderBy(['period', 'start']);
-      assert.deepEqual(
-        totals.map(({ period, served, rejected, refused, failed }: Record<string, unknown>) => [
-          period,
-          served,
-          rejected,
-          refused,
-          failed,
-        ]),
-        [
-          ['day', 5, 0, 0, 0],
-          ['day', 100, 40, 20, 10],
-          ['day', 7, 3, 2, 1],
-          ['hour', 7, 3, 2, 1],
-        ],
-      );
-    }
-  });
-
   it('of an unreleased version or another program is refused by every command, with what to do', async () => {
     await world.db('migrations').where({ name: '001_plans_and_keys.sql' }).update({ name: '001_of_an_older_one.sql' });
     for (const args of [['migrate'], ['serve', '--migrate'], ['serve'], ['keys', 'list']]) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import { reinstateDeveloper, setDeveloperPlan, suspendDeveloper } from '../../src/developers/developers.js';
-import { listEvents, recordEvent, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
+import { listEvents, removeOldEvents, type DeveloperEvent } from '../../src/events/events.js';
 import type { KeyActor } from '../../src/keys/key-change.js';
 import { setKeyExpiry, setKeyLabel, setKeyPlan } from '../../src/keys/edit-key.js';
 import { createKey } from '../../src/keys/keys.js';
@@ -125,18 +125,6 @@ describe('the events of a developer', () => {
     const [row] = await db('api_keys').where({ prefix: expired?.prefix }).pluck<string[]>('expires_at');
     assert.equal(expiries[1]?.at, row);
     assert.equal((await list()).filter(({ kind }) => kind === 'expiry_changed').length, 3);
-  });
-
-  it('recorded sign-ins are listed newest first, in parts', async () => {
-    await recordEvent(world.db, { developerId, kind: 'signed_in', actor: 'developer' });
-    await recordEvent(world.db, { developerId, kind: 'signed_out', actor: 'operator' });
-    assert.deepEqual(await recorded(), [
-      ['signed_in', 'developer', null, {}],
-      ['signed_out', 'operator', null, {}],
-    ]);
-    const newest = await list();
-    assert.deepEqual(await list(1), newest.slice(0, 1));
-    assert.deepEqual(await listEvents(world.db, { developerId, limit: 1, after: newest[0] }), newest.slice(1, 2));
   });
 
   it('each event is in one part of the list, of however many at the same time', async () => {

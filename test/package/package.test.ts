@@ -15,8 +15,6 @@ import { send } from '../support/request.js';
 import { buildImage, type BuiltImage } from './image.js';
 import { packCheckout, type PackedPackage } from './packed.js';
 
-const MEGABYTE = 1e6;
-
 /** What the server reads from files of the package. */
 const PATHS = [
   '/',
@@ -64,7 +62,7 @@ describe('the package that make package makes', () => {
     return runProgram(args, environment, '', { program: packed.program });
   }
 
-  it('the package has the program under its own name and what it reads, in 20 MB, without tests and sources', async () => {
+  it('the package has the program under its own name and what it reads, without tests and sources', async () => {
     const own = [...packed.files.keys()];
     assert.ok(own.includes('.build/cli.js') && own.includes('LICENSE') && own.includes('README.md'));
     assert.deepEqual(
@@ -76,8 +74,6 @@ describe('the package that make package makes', () => {
         own.some((path) => path.endsWith(`/guides/${name}.md`)),
         name,
       );
-    const size = [...packed.files.values()].reduce((sum, bytes) => sum + bytes, 0);
-    assert.ok(size < 20 * MEGABYTE, `${(size / MEGABYTE).toFixed(1)} MB`);
     // Otherwise npx would start another one.
     assert.deepEqual(Object.entries(manifest.bin), [[manifest.name, '.build/cli.js']]);
     await access(join(packed.folder, '.build/cli.js'), constants.X_OK);
@@ -171,7 +167,7 @@ describe('the package that make package makes', () => {
 
   describe('as a container image', () => {
     let image: BuiltImage;
-    let files: { readonly path: string; readonly size: number; readonly mode: number }[];
+    let files: { readonly path: string; readonly mode: number }[];
 
     before(async function () {
       const buildah = findProgram(BUILDAH);
@@ -183,15 +179,11 @@ describe('the package that make package makes', () => {
         .filter((entry) => entry.isFile())
         .map((entry) => {
           const path = join(entry.parentPath, entry.name);
-          const { size, mode } = statSync(path);
-          return { path, size, mode };
+          return { path, mode: statSync(path).mode };
         });
     });
 
-    it('the image takes at most 200 MB, is labelled, and runs as a numeric user that can write none of its files', () => {
-      const sizeOf = (list: typeof files) => list.reduce((sum, { size }) => sum + size, 0) / MEGABYTE;
-      const [all, service] = [sizeOf(files), sizeOf(files.filter(({ path }) => path.startsWith(image.service)))];
-      assert.ok(all <= 200 && service <= 20 && service > 5, `${all.toFixed(1)} MB, of which ${service.toFixed(1)}`);
+    it('the image is labelled, and runs as a numeric user that can write none of its files', () => {
       assert.match(image.config.User, /^[1-9]\d*:[1-9]\d*$/);
       assert.deepEqual(
         files.filter(({ mode }) => (mode & 0o022) !== 0).map(({ path }) => path),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { versionKey } from '../../src/admission/versions.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import { ask, tally, type Answer } from '../support/deployments/ask.js';
+import { startLoad } from '../support/deployments/load.js';
 import { newPlan } from '../support/keys/new-key.js';
 import { eventually } from '../support/eventually.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
@@ -14,10 +14,6 @@ import { startRedisCluster } from '../support/redis/redis-cluster.js';
 import { startRedisSentinel } from '../support/redis/redis-sentinel.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
-
-/** Requests that are under way at any moment, and the pause of each sender, in milliseconds. */
-const SENDERS = 8;
-const PAUSE_MS = 40;
 
 interface Environment {
   readonly settings: Readonly<Record<string, string>>;
@@ -67,29 +63,12 @@ for (const [what, start] of Object.entries(ENVIRONMENTS)) {
       return tally(await Promise.all<Answer>(answers));
     }
 
-    /** Sends requests with a valid key all the while. @returns a function that ends them and tallies the answers */
-    function load(key: string): () => Promise<Record<number, number>> {
-      const answers: Answer[] = [];
-      let isOver = false;
-      const senders = Array.from({ length: SENDERS }, async (_, sender) => {
-        for (let i = sender; !isOver; i += 1) {
-          answers.push(await ask(servers[i % servers.length]?.url ?? '', key, `198.51.100.${i % 250}`));
-          await delay(PAUSE_MS);
-        }
-      });
-      return async () => {
-        isOver = true;
-        await Promise.all(senders);
-        return tally(answers);
-      };
-    }
-
     it(`servers with ${what} keep serving, refuse every revoked key, and share limits again`, async () => {
       const [valid, later] = [await world.newKey(), await world.newKey()];
       // Twice: the first request of a server reads the version, and later ones are cached under it.
       for (const { key } of [unreplicated, later, unreplicated, later])
         assert.deepEqual(await askAll(key), { 200: 10 });
-      const endLoad = load(valid.key);
+      const loads = servers.map(({ url }) => startLoad(url, valid.key, 4));
 
       // The replica keeps the version under which the servers have cached the key, and no announcement reaches them.
       const master = new Redis(redis.master.url);
@@ -113,7 +92,8 @@ for (const [what, start] of Object.entries(ENVIRONMENTS)) {
 
       assert.equal((await runCommand(['keys', 'revoke', later.prefix], environment)).code, 0);
       assert.deepEqual(await askAll(later.key), { 401: 10 });
-      assert.deepEqual(Object.keys(await endLoad()), ['200']);
+      await Promise.all(loads.map((load) => load.stop()));
+      assert.deepEqual(new Set(loads.flatMap(({ statuses }) => statuses)), new Set([200]));
 
       const limited = await world.newKey({ planId: await newPlan(world.db, 'limited', 100, 100_000) });
       assert.deepEqual(await askAll(limited.key, 120), { 200: 100, 429: 20 });

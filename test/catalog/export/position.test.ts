@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { restartFeed } from '../../../src/catalog/restart.js';
-import { readBounds, readFeedClock } from '../../../src/catalog/feed.js';
-import { MICROS_PER_SECOND, systemClock, toSeconds, type Micros } from '../../../src/platform/time/micros.js';
+import { readBounds } from '../../../src/catalog/feed.js';
+import { toSeconds, type Micros } from '../../../src/platform/time/micros.js';
 import { createClient, type ChangesPage } from '../../../src/client/client.js';
 import { follow } from '../../../src/client/follow.js';
 import { retryPolicy } from '../../../src/client/retry.js';
 import { runCommand } from '../../support/programs/command.js';
 import { eventually } from '../../support/eventually.js';
 import type { TestService } from '../../support/service.js';
-import { addTitleAt, addTitles, emptyCatalogue, titleIds } from '../../support/titles.js';
+import { addTitles, emptyCatalogue, titleIds } from '../../support/titles.js';
 import { testWorld } from '../../support/world.js';
 import { exportText } from './exporting.js';
-
-const DAY: Micros = 86_400n * MICROS_PER_SECOND;
 
 describe('the position of an export of titles', () => {
   const world = testWorld({ service: true });
@@ -80,43 +78,6 @@ describe('the position of an export of titles', () => {
     await writer.commit();
     assert.ok(!text.includes('Changed') && !text.includes('New'), text);
     assert.deepEqual(ids(await followFrom(position)), ['title-0001', 'new']);
-  });
-
-  it('lies before every change that is committed while the copy is made', async () => {
-    await addTitles(db, 5_000);
-    let written = 0;
-    // The export waits after its first piece while others write, so it reads most rows later.
-    const { position, text, rows } = await exportText(db, {}, async () => {
-      if (written++ > 0) return;
-      await db('titles').where({ svc_id: 'title-5000' }).update({ title: 'Changed' });
-      await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
-    });
-    assert.ok(written > 1);
-    assert.equal(rows, 5_000);
-    assert.ok(!text.includes('Changed') && !text.includes('New'));
-    assert.deepEqual(ids(await followFrom(position)), ['title-5000', 'new']);
-  });
-
-  it('is recent even if the catalogue has not changed for longer than the window', async () => {
-    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
-    const { position = 0n } = await exportText(db);
-    const age = systemClock() - position;
-    assert.ok(age >= DAY && age < DAY + 3_600n * MICROS_PER_SECOND, String(age));
-    assert.deepEqual(await followFrom(position), []);
-    await db('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
-    assert.deepEqual(ids(await followFrom(position)), ['new']);
-  });
-
-  it('is within the window and skips nothing if a writer is active in such a catalogue', async () => {
-    await addTitleAt(db, 'old', systemClock() - 40n * DAY);
-    const writer = await db.transaction();
-    await writer('titles').insert({ svc_id: 'new', media_type: 'movie', title: 'New' });
-    assert.equal((await readFeedClock(db)).safeTime, undefined);
-    const { position = 0n } = await exportText(db);
-    await writer.commit();
-    const age = systemClock() - position;
-    assert.ok(age > 28n * DAY && age < 30n * DAY, String(age));
-    assert.deepEqual(ids(await followFrom(position)), ['new']);
   });
 
   it('of an empty catalogue lies before every later entry', async () => {
