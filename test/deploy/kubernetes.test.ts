@@ -131,7 +131,7 @@ describe('the Kubernetes manifests', () => {
   });
 
   it('the servers and the migration have valid settings, and secrets from files', () => {
-    const counts = pods.map(({ container, spec }) => {
+    for (const { container, spec } of pods) {
       const variables = container.env ?? [];
       assertEnvironment(variables.map(({ name }) => name));
       const [mount = assert.fail('no secrets')] = container.volumeMounts ?? [];
@@ -139,9 +139,8 @@ describe('the Kubernetes manifests', () => {
         variables.every(({ name, value }) => name.endsWith('_FILE') && value?.startsWith(`${mount.mountPath}/`)),
       );
       assert.ok(spec.volumes?.some((volume) => volume.name === mount.name && volume.secret !== undefined));
-      return variables.length;
-    });
-    assert.deepEqual(counts, [2, 1]);
+      assert.ok(variables.length > 0);
+    }
     assertEnvironment(Object.keys(environment));
   });
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CreatedKey } from '../../src/keys/keys.js';
-import { revokeKey } from '../../src/keys/revoke.js';
 import { PRODUCT_BOUNDS, startServer, type ServerProcess } from '../support/program.js';
 import { TcpProxy } from '../support/proxies/tcp-proxy.js';
 import { send } from '../support/request.js';
@@ -86,17 +85,7 @@ describe('keys that were reported as revoked', () => {
     });
 
   const ROWS: Readonly<Record<string, Row>> = {
-    'one reporter': { revoke: (key) => report(key, first()) },
     'two reporters at once, to two servers': { revoke: (key) => firstOf(report(key, first()), report(key, second())) },
-    'twenty reporters at once': {
-      revoke: (key) => firstOf(...Array.from({ length: 20 }, (_, i) => report(key, i % 2 ? first() : second()))),
-    },
-    'a reporter after a server that was killed between commit and renewal': {
-      async revoke(key) {
-        await revokeKey(world.db, key.prefix);
-        return report(key, second());
-      },
-    },
     'a server whose connections to Redis were just cut': {
       async revoke(key) {
         network.cut();
@@ -111,13 +100,6 @@ describe('keys that were reported as revoked', () => {
         network.cut();
         await delay(5);
       }),
-      revoke: (key) => report(key, first()),
-    },
-    'Redis is away': {
-      async disturb() {
-        await world.redis.kill();
-        return () => world.redis.restart();
-      },
       revoke: (key) => report(key, first()),
     },
   };

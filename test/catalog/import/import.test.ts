@@ -357,15 +357,6 @@ describe('an import', () => {
     assert.deepEqual(result, counts({ rows: 2 * repeated, created: repeated, rejected: repeated }));
   });
 
-  it('with --strict, accepts rows that are skipped', async () => {
-    const { result } = await catalogue.import('svc_id,media_type,title\na,movie,x\nb,Other,x\n', {
-      maxRejected: 0,
-      values: mapping({ media_type: { Movie: 'movie' } }),
-      skipUnmapped: true,
-    });
-    assert.deepEqual(result, counts({ rows: 2, created: 1, skipped: 1 }));
-  });
-
   it('refuses damaged gzip data and files that are not text, and writes nothing', async () => {
     const gzip = gzipSync(TITLES.repeat(50));
     await assertRefused(gzip.subarray(0, gzip.length - 20), {}, /^The gzip data is damaged or incomplete \(/);

@@ -1,50 +1,53 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { recurring } from '../../../src/platform/async/recurring.js';
-import { eventually } from '../../support/eventually.js';
-
-const INTERVAL_MS = 50;
 
 describe('recurring work', () => {
-  it('recurring work begins after pauses that differ, none shorter than four fifths of the interval', async () => {
-    const times = [performance.now()];
-    const work = recurring(() => {
-      times.push(performance.now());
-      return Promise.resolve();
-    }, INTERVAL_MS);
-    await eventually('it has been done often', () => times.length > 12);
-    await work.stop();
-    const pauses = times.slice(1).map((time, i) => time - (times[i] ?? 0));
-    // Timers count whole milliseconds.
-    assert.ok(Math.min(...pauses) >= INTERVAL_MS * 0.8 - 1, pauses.join(' '));
-    assert.ok(Math.max(...pauses) - Math.min(...pauses) > 3, pauses.join(' '));
+  /** The pauses that were begun, in milliseconds, and what ends each. */
+  let pauses: { readonly end: () => void; readonly ms: number }[];
+  let begun: number;
+  let finish: () => void;
+
+  beforeEach(() => {
+    [pauses, begun] = [[], 0];
+    mock.method(globalThis, 'setTimeout', (end: () => void, ms: number) => void pauses.push({ end, ms }));
   });
 
-  it('recurring work never runs twice at the same time, however long it takes', async () => {
-    let running = 0;
-    let acts = 0;
-    const work = recurring(async () => {
-      assert.equal((running += 1), 1);
-      await delay(2 * INTERVAL_MS);
-      running -= 1;
-      acts += 1;
-    }, INTERVAL_MS);
-    await eventually('it has been done several times', () => acts === 3);
-    await work.stop();
+  afterEach(() => mock.restoreAll());
+
+  const act = (): Promise<void> => {
+    begun += 1;
+    return new Promise((resolve) => (finish = resolve));
+  };
+
+  it('each pause of recurring work is up to a fifth longer or shorter than the interval, by chance', async () => {
+    for (const chance of [0, 0.5, 0.75]) {
+      mock.method(Math, 'random', () => chance);
+      await recurring(act, 1_000).stop();
+    }
+    assert.deepEqual(
+      pauses.map(({ ms }) => Math.round(ms)),
+      [800, 1_000, 1_100],
+    );
   });
 
-  it('recurring work ends when it is stopped, after the run in progress', async () => {
-    let begun = 0;
-    let ended = 0;
-    const work = recurring(async () => {
-      begun += 1;
-      await delay(INTERVAL_MS);
-      ended += 1;
-    }, INTERVAL_MS);
-    await eventually('it has begun', () => begun === 1);
-    await work.stop();
-    assert.deepEqual([begun, ended], [1, 1]);
-    await delay(3 * INTERVAL_MS);
-    assert.equal(begun, 1);
+  it('recurring work pauses once a run has ended, and ends when it is stopped, after the run in progress', async () => {
+    const work = recurring(act, 1_000);
+    for (let run = 1; run <= 2; run += 1) {
+      pauses.shift()?.end();
+      assert.deepEqual([begun, pauses.length], [run, 0]);
+      if (run === 2) break;
+      finish();
+      await setImmediate();
+      assert.equal(pauses.length, 1);
+    }
+    let hasStopped = false;
+    const stopped = work.stop().then(() => (hasStopped = true));
+    await setImmediate();
+    assert.equal(hasStopped, false);
+    finish();
+    await stopped;
+    assert.deepEqual([begun, pauses.length], [2, 0]);
   });
 });
