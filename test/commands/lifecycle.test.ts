@@ -5,6 +5,7 @@ import { Agent } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { text as readText } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { eventually } from '../support/eventually.js';
 import { assertProblem } from '../support/problem.js';
 import { PRODUCT_BOUNDS, runProgram, startServer, timesLogged, type Outcome } from '../support/program.js';
@@ -125,12 +126,7 @@ describe('a server that shuts down', () => {
       const answer = readText(slow);
       slow.write(`GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n`);
       const reply = send(server.url, '/api/v1/stats', { headers: { 'x-api-key': key } });
-      await eventually('the request waits', async () => {
-        const { rows } = await world.db.raw<{ rows: object[] }>(
-          "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
-        );
-        return rows.length > 0;
-      });
+      await untilWaiting('the request waits', world.db);
       const ended = server.stop();
       await eventually('no new connection is accepted', () =>
         send(server.url, '/livez').then(

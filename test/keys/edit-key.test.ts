@@ -8,7 +8,6 @@ import { createKey, findKeyOf, type CreatedKey, type KeyDetails } from '../../sr
 import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
 import { eachCase } from '../support/each-case.js';
-import { eventually } from '../support/eventually.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -109,9 +108,7 @@ describe('editing a key', () => {
       await revokeKey(revoking, prefix);
       const editing = assert.rejects(edit(prefix), refused('revoked'));
       try {
-        await eventually('the edit waits for the revocation', async () => {
-          return (await world.db('pg_locks').where({ locktype: 'transactionid', granted: false })).length > 0;
-        });
+        await untilWaiting('the edit waits for the revocation', world.db);
       } finally {
         await revoking.commit();
       }

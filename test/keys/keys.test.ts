@@ -24,7 +24,6 @@ import {
 import { listKeysWithHints, readKeySummary } from '../../src/keys/key-summary.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { rollKey, type RolledKey } from '../../src/keys/roll-key.js';
-import { eventually } from '../support/eventually.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
@@ -234,9 +233,7 @@ describe('keys', () => {
         advice: 'Roll that key instead.',
       });
       try {
-        await eventually('the second waits for the first', async () => {
-          return (await db('pg_locks').where({ locktype: 'transactionid', granted: false })).length > 0;
-        });
+        await untilWaiting('the second waits for the first', db);
       } finally {
         await first.commit();
       }

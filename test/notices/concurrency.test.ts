@@ -2,25 +2,17 @@ import assert from 'node:assert/strict';
 import type { Quota } from '../../src/limits/quotas.js';
 import { QuotaNotices } from '../../src/notices/quota-notices.js';
 import { recordExpiringKeys } from '../../src/notices/record-notices.js';
-import { eventually } from '../support/eventually.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
 
 /** Servers that record at the same time. */
 const SERVERS = 6;
-
-/** True for a session that waits for a lock. */
-const WAITS = "datname = current_database() and wait_event_type = 'Lock'";
 
 const PLAN = { id: 'free', name: 'Free', requestsPerMinute: 1, requestsPerDay: 10, commercialUse: false };
 const USED_UP: Quota = { name: 'day', limit: 10, remaining: 0, resetSeconds: 60, windowSeconds: 86_400 };
 
 describe('the notices of servers that record at the same time', () => {
   const world = testWorld({ each: true });
-
-  /** @returns how many sessions wait for a lock */
-  async function countWaiting(): Promise<number> {
-    return (await world.db('pg_stat_activity').whereRaw(WAITS)).length;
-  }
 
   it('what several servers record at the same time is recorded once', async () => {
     const { developerId } = await world.newKey();
@@ -35,7 +27,7 @@ describe('the notices of servers that record at the same time', () => {
       quotas.note({ developerId, plan: PLAN }, [USED_UP]);
       return quotas.save(world.db);
     });
-    await eventually('all wait', async () => (await countWaiting()) === SERVERS);
+    await untilWaiting('all wait', world.db, SERVERS);
     await held.rollback();
     await Promise.all(recorded);
     const types = await world.db('notices').orderBy('type').pluck<string[]>('type');

@@ -4,6 +4,7 @@ import type { Progress } from '../../../src/platform/process/progress.js';
 import { OperatorError, withAdvice } from '../../../src/errors.js';
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.js';
 import { eventually } from '../../support/eventually.js';
+import { untilWaiting } from '../../support/postgres/until-waiting.js';
 import { counts, testCatalogue, type TestCatalogue } from '../../support/catalog/importing.js';
 
 /** A batch has 50,000 rows. */
@@ -55,7 +56,7 @@ describe('an import', () => {
         catalogue.import('svc_id,name\na,x\n', { kind: 'people', signal: stop.signal }),
         interruptedWith(/^Interrupted after reading 1 row\. Nothing was written\.$/),
       );
-      await eventually('the import waits for the lock', importWaits);
+      await untilWaiting('the import waits for the lock', catalogue.db);
       stop.abort();
       await importing;
     });
@@ -143,15 +144,10 @@ describe('an import', () => {
         { svc_id: 'b', name: 'Bob' },
       ]);
       importing = catalogue.import('svc_id,name\na,Ada\nb,Rob\nc,Cy\n', { kind: 'people' });
-      await eventually('the import waits for the lock', importWaits);
+      await untilWaiting('the import waits for the lock', catalogue.db);
     });
     assert.deepEqual((await importing)?.result, counts({ rows: 3, created: 1, updated: 1, unchanged: 1 }));
   });
-
-  async function importWaits(): Promise<boolean> {
-    const waiting = await catalogue.query("select from pg_locks where locktype = 'advisory' and not granted");
-    return waiting.length === 1;
-  }
 
   it('takes turns with other writers', async () => {
     let others = 0;
