@@ -6,28 +6,18 @@ import { createClient, createTitleCounter, PositionRefused } from '../../../src/
 import { TemporaryFailure } from '../../../src/client/retry.js';
 import { MirrorStatus } from '../../../src/commands/mirrors/mirror-status.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
-import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
 import { listenLocally } from '../../support/http/local-server.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { startProxy } from '../../support/proxies/altering-proxy.js';
-import type { TestService } from '../../support/service.js';
 import { addTitleAt, addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
-import type { CopyHost } from './publishing.js';
 
 const DAY = 86_400_000_000n;
 
 describe('catalog mirror', () => {
   const world = mirrorWorld();
   const { succeed, fail, start } = world;
-  let service: TestService;
-  let host: CopyHost;
-  let mirror: OpenTestDatabase;
-
-  before(() => {
-    ({ service, host, mirror } = world);
-  });
 
   it('a mirror that has more to read is not ready before it has had everything once', async () => {
     const status = new MirrorStatus();
@@ -42,23 +32,23 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror starts from the newest copy, follows the feed from its position, and continues there next time', async () => {
-    await addTitles(service.db, 300);
-    const manifest = await host.publish(service);
-    await addTitles(service.db, 5, 'later');
+    await addTitles(world.service.db, 300);
+    const manifest = await world.host.publish(world.service);
+    await addTitles(world.service.db, 5, 'later');
     const first = await succeed();
     assert.ok(first.includes(`Loaded the copy of ${manifest.created_at}: 300 inserted, 0 changed, 0 deleted.`), first);
     assert.equal(await world.requireEqual(), 305);
 
-    await service
+    await world.service
       .db('titles')
       .where({ svc_id: 'title-0001' })
       .update({ title: 'Changed\t"by" \\N a \u{1F3AC} writer' });
-    await addTitles(service.db, 450, 'more');
+    await addTitles(world.service.db, 450, 'more');
     const second = await succeed();
     assert.doesNotMatch(second, /Loaded/);
     assert.equal(await world.requireEqual(), 755);
     assert.deepEqual(
-      host.requests.map(({ path, hasKey }) => [path.replace(/-\d+-\w+/, '-N'), hasKey]),
+      world.host.requests.map(({ path, hasKey }) => [path.replace(/-\d+-\w+/, '-N'), hasKey]),
       [
         ['/manifest.json', false],
         ['/titles-N.ndjson.gz', false],
@@ -68,9 +58,9 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror refuses to start from a feed that lacks old titles, and says what to do', async () => {
-    await addTitles(service.db, 5);
-    await addTitleAt(service.db, 'old', systemClock() - 40n * DAY);
-    await repairCounts(service.db);
+    await addTitles(world.service.db, 5);
+    await addTitleAt(world.service.db, 'old', systemClock() - 40n * DAY);
+    await repairCounts(world.service.db);
     assert.match(
       await fail(),
       /No copy is published at .*, and the feed alone does not have every title\. .*catalog export --publish/,
@@ -79,13 +69,13 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror loads the newest copy by itself after 31 days away, and reports what has changed', async () => {
-    await addTitles(service.db, 3);
-    await host.publish(service);
+    await addTitles(world.service.db, 3);
+    await world.host.publish(world.service);
     await succeed();
     await world.setClock(31n * DAY);
-    await service.db('titles').where({ svc_id: 'title-0003' }).update({ has_bundles: true });
-    await addTitles(service.db, 2, 'later');
-    await host.publish(service);
+    await world.service.db('titles').where({ svc_id: 'title-0003' }).update({ has_bundles: true });
+    await addTitles(world.service.db, 2, 'later');
+    await world.host.publish(world.service);
     const said = await succeed();
     assert.match(said, /The feed no longer accepts the position .*\. Loading the newest copy\.\n/);
     assert.match(said, /Loaded the copy of .*: 2 inserted, 1 changed, 0 deleted\./);
@@ -93,37 +83,41 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror without an identity of its feed, as an earlier version made it, takes the first one that it finds', async () => {
-    await addTitles(service.db, 3);
-    await host.publish(service);
+    await addTitles(world.service.db, 3);
+    await world.host.publish(world.service);
     await succeed();
-    await mirror.db.raw('alter table catalog_mirror.state drop column feed_id');
+    await world.mirror.db.raw('alter table catalog_mirror.state drop column feed_id');
     await succeed();
-    const [{ feed_id: feedId } = {}] = await mirror.db('catalog_mirror.state').select<{ feed_id: string }[]>('feed_id');
-    assert.deepEqual(await service.db('catalog_feed').pluck('identity'), [feedId]);
+    const [{ feed_id: feedId } = {}] = await world.mirror
+      .db('catalog_mirror.state')
+      .select<{ feed_id: string }[]>('feed_id');
+    assert.deepEqual(await world.service.db('catalog_feed').pluck('identity'), [feedId]);
   });
 
   it('a mirror loads a copy that was published after a restore, and keeps privileges and views of its table', async () => {
-    await addTitles(service.db, 40);
-    await host.publish(service);
-    await addTitles(service.db, 4, 'later');
+    await addTitles(world.service.db, 40);
+    await world.host.publish(world.service);
+    await addTitles(world.service.db, 4, 'later');
     await succeed();
-    await mirror.db.raw('create view catalog_mirror.movies as select * from catalog_mirror.titles');
+    await world.mirror.db.raw('create view catalog_mirror.movies as select * from catalog_mirror.titles');
     await world.restoreBackup();
     assert.match(
       await fail(),
       /The newest copy ends at .*, before the feed begins at .*\. Ask the operator of the service to publish a new one\./,
     );
-    assert.equal((await mirror.db.withSchema('catalog_mirror').from('titles')).length, 44);
-    await host.publish(service);
+    assert.equal((await world.mirror.db.withSchema('catalog_mirror').from('titles')).length, 44);
+    await world.host.publish(world.service);
     assert.match(await succeed(), /Loaded the copy of .*: 0 inserted, 1 changed, 4 deleted\./);
     await world.requireEqual();
-    const { rows } = await mirror.db.raw<{ rows: [{ count: number }] }>('select count(*) from catalog_mirror.movies');
+    const { rows } = await world.mirror.db.raw<{ rows: [{ count: number }] }>(
+      'select count(*) from catalog_mirror.movies',
+    );
     assert.equal(rows[0].count, 40);
   });
 
   it('a mirror reports its state by metrics and /readyz, also while it waits for a copy from after a restore, and loads it', async () => {
-    await addTitles(service.db, 10);
-    await host.publish(service);
+    await addTitles(world.service.db, 10);
+    await world.host.publish(world.service);
     const port = await freePort();
     const program = await start('--metrics-address', `127.0.0.1:${port}`);
     const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${port}${path}`);
@@ -141,14 +135,14 @@ describe('catalog mirror', () => {
     await world.restoreBackup();
     await eventually('it waits', () => program.output.stderr.includes('publish a new one. Retrying in '));
     assert.match(await (await get('/metrics')).text(), /^catalog_mirror_state\{state="failing"\} 1$/m);
-    await host.publish(service);
+    await world.host.publish(world.service);
     await eventually('it loads the new copy', world.isEqual);
     assert.equal((await program.stop()).code, 0);
   });
 
   it('a mirror reads the feed once to start from it, also if the number of titles cannot be read at first', async () => {
-    await addTitles(service.db, 450);
-    const client = { baseUrl: service.url, key: service.key };
+    await addTitles(world.service.db, 450);
+    const client = { baseUrl: world.service.url, key: world.service.key };
     const [read, count] = [createClient(client), createTitleCounter(client)];
     const failures: string[] = [];
     const positions: number[] = [];
@@ -174,8 +168,8 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror starts again if the feed refuses the position that it named, and shows that it is copying', async () => {
-    await addTitles(service.db, 450);
-    const read = createClient({ baseUrl: service.url, key: service.key });
+    await addTitles(world.service.db, 450);
+    const read = createClient({ baseUrl: world.service.url, key: world.service.key });
     const kinds: string[] = [];
     let reads = 0;
     const ending = new AbortController();
@@ -213,7 +207,7 @@ describe('catalog mirror', () => {
     let polls = 0;
     // They leave a poll a minute.
     const limits = { ratelimit: '"day";r=1;t=86400', 'ratelimit-policy': '"day";q=10000;w=86400' };
-    const proxy = await startProxy(service.url, (response, _mark, { url = '' }) => {
+    const proxy = await startProxy(world.service.url, (response, _mark, { url = '' }) => {
       if (url.includes('/changes')) polls += 1;
       return { ...response, headers: { ...response.headers, ...limits } };
     });
@@ -227,10 +221,10 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
-    await addTitles(service.db, 3);
+    await addTitles(world.service.db, 3);
     const program = world.startProcess();
     await eventually('the mirror has the first ones', world.isEqual);
-    await addTitles(service.db, 300, 'later');
+    await addTitles(world.service.db, 300, 'later');
     await eventually('the mirror has the others', world.isEqual);
     program.child.kill('SIGTERM');
     const { code, stderr } = await program.ended;

@@ -3,13 +3,10 @@ import type { Knex } from 'knex';
 import { MANIFEST_NAME } from '../../../src/copies/manifest.js';
 import type { Observe } from '../../../src/client/observation.js';
 import type { Comparison } from '../../../src/client/mirror/verify.js';
-import type { OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
-import type { TestService } from '../../support/service.js';
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
-import type { CopyHost } from './publishing.js';
 
 /** A change of one row of a mirror that nobody should make, and how the comparison names it. */
 const FAULTS: readonly (readonly [fault: string, changes: object | undefined])[] = [
@@ -24,24 +21,17 @@ const FAULTS: readonly (readonly [fault: string, changes: object | undefined])[]
 
 describe('catalog mirror verify', () => {
   const world = mirrorWorld();
-  let service: TestService;
-  let host: CopyHost;
-  let mirror: OpenTestDatabase;
-
-  before(() => {
-    ({ service, host, mirror } = world);
-  });
 
   beforeEach(async () => {
-    await addTitles(service.db, 300);
-    await host.publish(service);
-    await addTitles(service.db, 5, 'later');
-    await service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer than the copy' });
+    await addTitles(world.service.db, 300);
+    await world.host.publish(world.service);
+    await addTitles(world.service.db, 5, 'later');
+    await world.service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer than the copy' });
     await world.succeed();
   });
 
   function titles(): Knex.QueryBuilder {
-    return mirror.db.withSchema('catalog_mirror').from('titles');
+    return world.mirror.db.withSchema('catalog_mirror').from('titles');
   }
 
   async function verify(...more: string[]): Promise<{ code: number | null; result: Comparison; stderr: string }> {
@@ -83,7 +73,7 @@ describe('catalog mirror verify', () => {
       stdout,
       /\n199 rows differ: 99 missing, 100 changed, 0 stamp, 0 extra\.\n {2}missing {2}title-0001\n(?:.*\n){9}$/,
     );
-    await service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer again' });
+    await world.service.db('titles').where({ svc_id: 'title-0003' }).update({ title: 'Newer again' });
     await world.run('verify', '--repair');
     await world.succeed();
     await world.requireEqual();
@@ -104,10 +94,10 @@ describe('catalog mirror verify', () => {
   });
 
   it('catalog mirror verify sees a change that a collation of the owner hides', async () => {
-    await mirror.db.raw(`
+    await world.mirror.db.raw(`
       create collation catalog_mirror.any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
       alter table catalog_mirror.titles alter title type text collate catalog_mirror.any_case`);
-    await titles().where({ svc_id: 'title-0007' }).update('title', mirror.db.raw('upper(title)'));
+    await titles().where({ svc_id: 'title-0007' }).update('title', world.mirror.db.raw('upper(title)'));
     assert.equal((await verify()).result.faults.changed, 1);
   });
 
@@ -122,11 +112,11 @@ describe('catalog mirror verify', () => {
   });
 
   it('catalog mirror verify refuses a copy that is older than the one that the mirror has loaded', async () => {
-    const old = new Map(host.files);
-    await host.publish(service);
-    await mirror.db.raw('drop schema catalog_mirror cascade');
+    const old = new Map(world.host.files);
+    await world.host.publish(world.service);
+    await world.mirror.db.raw('drop schema catalog_mirror cascade');
     await world.succeed();
-    for (const [name, file] of old) host.files.set(name, file);
+    for (const [name, file] of old) world.host.files.set(name, file);
     const { code, stderr } = await verify();
     assert.equal(code, 1);
     assert.match(
@@ -137,13 +127,13 @@ describe('catalog mirror verify', () => {
 
   it('a mirror is compared only once it is up to date with the copy', async () => {
     const write = (titles: readonly string[]) =>
-      service
+      world.service
         .db('titles')
         .whereIn('svc_id', titles)
-        .update({ has_bundles: service.db.raw('not has_bundles') });
+        .update({ has_bundles: world.service.db.raw('not has_bundles') });
     await write(['title-0007']);
-    await addTitles(service.db, 1, 'waiting');
-    const manifest = await host.publish(service);
+    await addTitles(world.service.db, 1, 'waiting');
+    const manifest = await world.host.publish(world.service);
     await write(Array.from({ length: 250 }, (_, index) => `title-${String(index + 20).padStart(4, '0')}`));
     // Its last write comes after all of these, and the mirror has neither that nor the one before the copy.
     await write(['title-0007', 'waiting-0001']);
@@ -152,7 +142,7 @@ describe('catalog mirror verify', () => {
       if (kind === 'stored') stop.abort();
     };
     await world.keep(stop.signal, { observe });
-    const [position] = await mirror.db.withSchema('catalog_mirror').from('state').pluck<string[]>('position');
+    const [position] = await world.mirror.db.withSchema('catalog_mirror').from('state').pluck<string[]>('position');
     assert.ok(Number(position) >= manifest.position);
     const { code, stderr, result } = await verify('--repair');
     assert.deepEqual([code, result], [1, {}]);
@@ -165,21 +155,21 @@ describe('catalog mirror verify', () => {
     await world.requireEqual();
     // The position of a copy of a quiet catalogue is a day ago, and the mirror stays at the newest entry.
     await world.setClock(3n * 86_400_000_000n);
-    await host.publish(service);
+    await world.host.publish(world.service);
     await world.succeed();
     assert.equal((await verify()).code, 0);
   });
 
   it('entries that the catalogue has lost without a restart of its feed are faults, and a repair removes them', async () => {
-    const [before] = await service.db('titles').where({ svc_id: 'title-0002' }).pluck<string[]>('updated_at');
-    await pastTriggers(service.db, 'titles', async (transaction) => {
+    const [before] = await world.service.db('titles').where({ svc_id: 'title-0002' }).pluck<string[]>('updated_at');
+    await pastTriggers(world.service.db, 'titles', async (transaction) => {
       await transaction('titles').where('svc_id', 'like', 'later-%').orWhere({ svc_id: 'title-0002' }).delete();
       await transaction('titles').where({ svc_id: 'title-0003' }).update({ title: 'Title 3', updated_at: before });
     });
-    await host.publish(service);
+    await world.host.publish(world.service);
     assert.equal((await verify()).result.faults.extra, 1, 'as far as the copy is known to be complete');
     await world.setClock(120_000_000n);
-    await host.publish(service);
+    await world.host.publish(world.service);
     const { result } = await verify('--repair');
     assert.deepEqual([result.newer, { ...result.faults }], [0, { missing: 0, changed: 0, stamp: 1, extra: 6 }]);
     await world.succeed();
@@ -188,30 +178,30 @@ describe('catalog mirror verify', () => {
   });
 
   it('catalog mirror verify needs only read access, and fails if a policy hides rows from its role', async () => {
-    await mirror.db.raw(`
+    await world.mirror.db.raw(`
       create role mirror_reader login password 'secret';
       grant usage on schema catalog_mirror to mirror_reader;
       grant select on all tables in schema catalog_mirror to mirror_reader`);
     try {
-      const url = new URL(mirror.url);
+      const url = new URL(world.mirror.url);
       [url.username, url.password] = ['mirror_reader', 'secret'];
       const settings = { MIRROR_DATABASE_URL: url.href };
       const allowed = await world.runWith(settings, 'verify');
       assert.equal(allowed.code, 0, allowed.stderr);
-      await mirror.db.raw(`
+      await world.mirror.db.raw(`
         alter table catalog_mirror.titles enable row level security;
         create policy visible on catalog_mirror.titles using (svc_id <> 'title-0007')`);
       const { code, stderr } = await world.runWith(settings, 'verify');
       assert.equal(code, 1);
       assert.match(stderr, /The role lacks a privilege in the mirror's database: .*row-level security/);
     } finally {
-      await mirror.db.raw('drop owned by mirror_reader; drop role mirror_reader');
+      await world.mirror.db.raw('drop owned by mirror_reader; drop role mirror_reader');
     }
   });
 
   it('catalog mirror verify fails clearly if there is no mirror or no copy', async () => {
     assert.match((await verify('--schema', 'nothing')).stderr, /The schema nothing of this database has no mirror/);
-    host.files.delete(MANIFEST_NAME);
+    world.host.files.delete(MANIFEST_NAME);
     assert.match((await verify()).stderr, /No copy is published at http/);
   });
 });
