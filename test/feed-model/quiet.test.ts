@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { fromRfc3339, systemClock, toSeconds } from '../../src/platform/time/micros.js';
-import { eventually } from '../support/eventually.js';
-import type { TestService } from '../support/service.js';
 import { changesOf } from '../support/titles.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
 import { installClock, type ModelClock } from '../support/postgres/model-clock.js';
 import { followOnce } from './model/follower.js';
@@ -17,7 +16,7 @@ const STEP = 12;
 /** A place where the service waits until the test opens it. */
 interface Gate {
   /** Resolves when the service waits there. */
-  reached(): Promise<void>;
+  reached(): Promise<unknown>;
   open(): Promise<void>;
 }
 
@@ -35,12 +34,7 @@ async function holdSafeTime(db: Knex): Promise<Gate> {
   const holder = await db.transaction();
   await holder.raw('select pg_advisory_xact_lock(1, 2)');
   return {
-    async reached() {
-      await eventually('the service waits for the safe time', async () => {
-        const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
-        return waiting.length > 0;
-      });
-    },
+    reached: () => untilWaiting('the service waits for the safe time', db),
     open: () => holder.commit().then(),
   };
 }
@@ -57,14 +51,12 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
   /** Microseconds since the beginning, in the test's time. */
   let passed = 0n;
   const world = testWorld({ service: { now: () => systemClock() + passed }, each: true });
-  let service: TestService;
   let clock: ModelClock;
 
   beforeEach(async () => {
     passed = 0n;
-    ({ service } = world);
-    clock = await installClock(service.db);
-    await change(service.db, 'at-first');
+    clock = await installClock(world.service.db);
+    await change(world.service.db, 'at-first');
   });
 
   async function change(on: Knex, svcId: string): Promise<void> {
@@ -73,7 +65,7 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
 
   async function visit(visitor: Visitor): Promise<void> {
     try {
-      visitor.since = await followOnce(service, visitor.mirror, visitor.since);
+      visitor.since = await followOnce(world.service, visitor.mirror, visitor.since);
     } catch (error) {
       visitor.mirror.report('failed', `after ${passed / HOUR} hours: ${String(error)}`);
     }
@@ -106,7 +98,7 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
     }
     for (const visitor of visitors) {
       await visit(visitor);
-      await visitor.mirror.compare(service.db);
+      await visitor.mirror.compare(world.service.db);
     }
     return visitors.flatMap(({ mirror }) => mirror.violations);
   }
@@ -116,20 +108,20 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
   });
 
   it('misses no entry of a transaction that was open for days', async () => {
-    const early = await service.db.transaction();
+    const early = await world.service.db.transaction();
     // Begins on the first day and writes on the last.
     await early.raw('select 1');
     let holder: Knex.Transaction | undefined;
     let waiting: Promise<void> | undefined;
     const hold = async (svcId: string): Promise<void> => {
-      holder = await service.db.transaction();
+      holder = await world.service.db.transaction();
       await change(holder, svcId);
     };
     const violations = await pass([24, 7 * 24], {
       // Commits twelve days after its write; another writer waits for it.
       10: () => hold('held-from-10'),
       11: async () => {
-        waiting = change(service.db, 'waiting-since-11');
+        waiting = change(world.service.db, 'waiting-since-11');
       },
       22: async () => {
         await holder?.commit();
@@ -144,24 +136,24 @@ describe('a follower of a quiet catalogue, over sixty days,', () => {
       },
     });
     assert.deepEqual(violations, []);
-    const stamps = await service.db('titles').orderBy('updated_at').pluck('svc_id');
+    const stamps = await world.service.db('titles').orderBy('updated_at').pluck('svc_id');
     assert.deepEqual(stamps, ['at-first', 'held-from-10', 'waiting-since-11', 'held-from-30', 'begun-on-0']);
   });
 
   it('misses no entry that is committed during its request', async () => {
-    const [first = ''] = await service.db('titles').pluck<string[]>('updated_at');
-    const writer = await service.db.transaction();
+    const [first = ''] = await world.service.db('titles').pluck<string[]>('updated_at');
+    const writer = await world.service.db.transaction();
     await change(writer, 'held');
     // Old enough to be moved up, past the writer's stamps.
     passed = 20n * 24n * HOUR;
     await clock.setOffset(passed);
-    const gate = await holdSafeTime(service.db);
-    const answer = service.get(`/api/v1/changes?since=${toSeconds(fromRfc3339(first))}`);
+    const gate = await holdSafeTime(world.service.db);
+    const answer = world.service.get(`/api/v1/changes?since=${toSeconds(fromRfc3339(first))}`);
     await gate.reached();
     await writer.commit();
     await gate.open();
     const { data, meta } = changesOf(await answer);
-    const rest = changesOf(await service.get(`/api/v1/changes?since=${meta.next_since}`));
+    const rest = changesOf(await world.service.get(`/api/v1/changes?since=${meta.next_since}`));
     assert.deepEqual(
       [...data, ...rest.data].map(({ svc_id: id }) => id),
       ['held'],

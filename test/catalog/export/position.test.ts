@@ -7,9 +7,9 @@ import { createClient, type ChangesPage } from '../../../src/client/client.js';
 import { follow } from '../../../src/client/follow.js';
 import { retryPolicy } from '../../../src/client/retry.js';
 import { runCommand } from '../../support/programs/command.js';
-import { eventually } from '../../support/eventually.js';
 import type { TestService } from '../../support/service.js';
 import { addTitles, emptyCatalogue, titleIds } from '../../support/titles.js';
+import { untilWaiting } from '../../support/postgres/until-waiting.js';
 import { testWorld } from '../../support/world.js';
 import { exportText } from './exporting.js';
 
@@ -115,10 +115,7 @@ describe('the position of an export of titles', () => {
     const holder = await db.transaction();
     await holder.raw('select pg_advisory_xact_lock(1, 2)');
     const exporting = exportText(db);
-    await eventually('the export waits', async () => {
-      const waiting = await db('pg_locks').where({ locktype: 'advisory', classid: 1, objid: 2, granted: false });
-      return waiting.length > 0;
-    });
+    await untilWaiting('the export waits', db);
     await db('titles').insert({ svc_id: 'late', media_type: 'movie', title: 'Late' });
     await holder.commit();
     const { position, text } = await exporting;

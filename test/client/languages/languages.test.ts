@@ -13,7 +13,6 @@ import { LONG } from '../../support/catalog/chance.js';
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { findProgram } from '../../support/programs/system-program.js';
-import type { TestService } from '../../support/service.js';
 import { readGuide } from '../../support/guides.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { addTitles, removeTitles } from '../../support/titles.js';
@@ -41,16 +40,14 @@ function printed(position: Micros, digits: number): string {
 
 describe('a client whose language prints a position with fewer digits', () => {
   const world = testWorld({ service: true });
-  let service: TestService;
   /** An hour ago, at a whole second. */
   let second: Micros;
 
   before(() => {
-    ({ service } = world);
     second = (systemClock() / SECOND - 3_600n) * SECOND;
   });
 
-  beforeEach(() => removeTitles(service.db));
+  beforeEach(() => removeTitles(world.service.db));
 
   /** Adds titles with these stamps. */
   async function addTitlesAt(stamps: readonly Micros[]): Promise<void> {
@@ -58,12 +55,12 @@ describe('a client whose language prints a position with fewer digits', () => {
       const at = toRfc3339(stamp);
       return { svc_id: `t${stamp}`, media_type: 'movie', title: 'T', created_at: at, updated_at: at };
     });
-    await pastTriggers(service.db, 'titles', (transaction) => transaction.batchInsert('titles', rows, 500));
+    await pastTriggers(world.service.db, 'titles', (transaction) => transaction.batchInsert('titles', rows, 500));
   }
 
   /** Reads the page after a printed position. */
   async function read(position: string): Promise<{ ids: string[]; hasMore: boolean; next: Micros }> {
-    const { db } = service;
+    const { db } = world.service;
     const page = await getChangesPage(db, readFrom(db), parseSince([position]), systemClock());
     return { ids: page.entries.map(({ svc_id: id }) => id), hasMore: page.hasMore, next: page.nextSince };
   }
@@ -107,16 +104,16 @@ describe('a client whose language prints a position with fewer digits', () => {
 
   /** Adds dense writes. @returns the ids of all entries, in order */
   async function addDenseTitles(): Promise<string[]> {
-    for (let write = 0; write < 3; write += 1) await addTitles(service.db, 999, `w${write}`);
-    return service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id');
+    for (let write = 0; write < 3; write += 1) await addTitles(world.service.db, 999, `w${write}`);
+    return world.service.db('titles').orderBy('updated_at').pluck<string[]>('svc_id');
   }
 
   it('gets every entry of dense writes in Perl, which loses digits', async function () {
     const all = await addDenseTitles();
     const script = fileURLToPath(new URL('follow.pl', import.meta.url));
     const lines = await run(this, 'perl', [script], {
-      BASE_URL: service.url,
-      KEY: service.key,
+      BASE_URL: world.service.url,
+      KEY: world.service.key,
       SINCE: String(second / SECOND),
     });
     assert.deepEqual([...new Set(lines)].sort(), all.sort());
@@ -125,7 +122,7 @@ describe('a client whose language prints a position with fewer digits', () => {
   for (const follower of FOLLOWERS) {
     it(`gets every entry of dense writes once by the loop of the guide in ${follower.title}`, async function () {
       const all = await addDenseTitles();
-      assert.deepEqual(await runLoop(this, follower, service.url, service.key), all);
+      assert.deepEqual(await runLoop(this, follower, world.service.url, world.service.key), all);
     });
   }
 });

@@ -4,11 +4,9 @@ import { createClient, PositionRefused, type FetchPage } from '../../../src/clie
 import { eventually } from '../../support/eventually.js';
 import { startProxy } from '../../support/proxies/altering-proxy.js';
 import type { RunningProgram } from '../../support/program.js';
-import type { TestService } from '../../support/service.js';
 import { addTitles } from '../../support/titles.js';
 import { requireEqual } from './equality.js';
 import { mirrorWorld } from './mirror-world.js';
-import type { CopyHost } from './publishing.js';
 
 /** How often a mirror is killed before it has all that it begins with. */
 const KILLS = 15;
@@ -17,12 +15,6 @@ const PAGE = 200;
 
 describe('a mirror that is interrupted before it has all that it begins with', () => {
   const world = mirrorWorld();
-  let service: TestService;
-  let host: CopyHost;
-
-  before(() => {
-    ({ service, host } = world);
-  });
 
   async function kill(program: RunningProgram): Promise<void> {
     program.child.kill('SIGKILL');
@@ -46,12 +38,12 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   }
 
   it('a mirror that is killed 15 times while it reads the feed requests no page twice but that of the kill', async () => {
-    await addTitles(service.db, (2 * KILLS + 1) * PAGE);
+    await addTitles(world.service.db, (2 * KILLS + 1) * PAGE);
     /** The positions of the pages that were requested in one life. */
     let positions: string[] = [];
     let pages = 2;
     // Holds back the page after the second one, so that the mirror has stored two.
-    const proxy = await startProxy(service.url, async (response, _mark, { url = '' }) => {
+    const proxy = await startProxy(world.service.url, async (response, _mark, { url = '' }) => {
       if (response.status === 200 && url.includes('/changes')) {
         positions.push(url);
         if (positions.length > pages) await new Promise(() => undefined);
@@ -71,7 +63,7 @@ describe('a mirror that is interrupted before it has all that it begins with', (
       pages = Infinity;
       const { code, stderr } = await world.run('--from', proxy.url, '--once');
       assert.equal(code, 0, stderr);
-      assert.equal(await requireEqual(service.db, world.mirror.db), (2 * KILLS + 1) * PAGE);
+      assert.equal(await requireEqual(world.service.db, world.mirror.db), (2 * KILLS + 1) * PAGE);
       assert.deepEqual(await kept(), []);
     } finally {
       await proxy.stop();
@@ -79,38 +71,38 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   });
 
   it('a mirror that is killed 15 times while it downloads a copy requests each part of the file once', async () => {
-    await addTitles(service.db, 6_000);
-    const { name, bytes } = fileOf(await host.publish(service), 'titles');
-    host.sendsAtMost = Math.ceil(bytes / (KILLS + 1));
+    await addTitles(world.service.db, 6_000);
+    const { name, bytes } = fileOf(await world.host.publish(world.service), 'titles');
+    world.host.sendsAtMost = Math.ceil(bytes / (KILLS + 1));
     for (let life = 1; life <= KILLS; life += 1) {
       const program = world.startProcess();
-      await eventually('its part is stored', async () => (await keptBytes()) === life * host.sendsAtMost);
+      await eventually('its part is stored', async () => (await keptBytes()) === life * world.host.sendsAtMost);
       await kill(program);
     }
     await world.succeed();
     assert.equal(await world.requireEqual(), 6_000);
     assert.deepEqual(
-      host.requests.filter(({ path }) => path === `/${name}`).map(({ from }) => from),
-      Array.from({ length: KILLS + 1 }, (_, life) => life * host.sendsAtMost),
+      world.host.requests.filter(({ path }) => path === `/${name}`).map(({ from }) => from),
+      Array.from({ length: KILLS + 1 }, (_, life) => life * world.host.sendsAtMost),
     );
     assert.deepEqual(await kept(), []);
   });
 
   it('a mirror continues no download of a copy that is no longer the newest, and none that was damaged', async () => {
-    await addTitles(service.db, 3_000);
-    const first = fileOf(await host.publish(service), 'titles');
+    await addTitles(world.service.db, 3_000);
+    const first = fileOf(await world.host.publish(world.service), 'titles');
     const interrupt = async (after: number): Promise<void> => {
-      host.sendsAtMost = after;
+      world.host.sendsAtMost = after;
       const program = world.startProcess();
-      await eventually('a part is stored', async () => (await keptBytes()) === host.sendsAtMost);
+      await eventually('a part is stored', async () => (await keptBytes()) === world.host.sendsAtMost);
       await kill(program);
-      host.sendsAtMost = Infinity;
-      host.requests.length = 0;
+      world.host.sendsAtMost = Infinity;
+      world.host.requests.length = 0;
     };
-    const downloads = (): unknown[] => host.requests.filter(({ path }) => path !== `/${MANIFEST_NAME}`);
+    const downloads = (): unknown[] => world.host.requests.filter(({ path }) => path !== `/${MANIFEST_NAME}`);
     await interrupt(1_000);
-    await addTitles(service.db, 1, 'later');
-    const second = fileOf(await host.publish(service), 'titles');
+    await addTitles(world.service.db, 1, 'later');
+    const second = fileOf(await world.host.publish(world.service), 'titles');
     assert.notEqual(second.sha256, first.sha256);
     await interrupt(900);
     // As a disk that fails.
@@ -118,7 +110,7 @@ describe('a mirror that is interrupted before it has all that it begins with', (
     // By its compression, or by a row that came out of it.
     assert.match(await world.fail(), /is (?:damaged|not valid): /);
     assert.deepEqual(await kept(), []);
-    host.requests.length = 0;
+    world.host.requests.length = 0;
     await world.succeed();
     assert.deepEqual(downloads(), [{ path: `/${second.name}`, from: 0, hasKey: false }]);
     await world.requireEqual();
@@ -139,8 +131,8 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   }
 
   it('pages of the feed are of no use to a mirror once the service has another feed, or no longer their position', async () => {
-    await addTitles(service.db, 2 * PAGE);
-    const fetchPage = createClient({ baseUrl: service.url, key: service.key });
+    await addTitles(world.service.db, 2 * PAGE);
+    const fetchPage = createClient({ baseUrl: world.service.url, key: world.service.key });
     const retryPolicy = { firstMs: 1, longestMs: 2, giveUpAfterMs: 100 };
     const loads = async (fetch: FetchPage): Promise<void> => {
       await world.keep(new AbortController().signal, { once: true, fetchPage: fetch, retryPolicy });
@@ -148,10 +140,10 @@ describe('a mirror that is interrupted before it has all that it begins with', (
       await world.reset();
     };
     await readOnePage(fetchPage);
-    await service.db.raw('update catalog_feed set identity = gen_random_uuid()');
+    await world.service.db.raw('update catalog_feed set identity = gen_random_uuid()');
     await loads(fetchPage);
 
-    await addTitles(service.db, 2 * PAGE);
+    await addTitles(world.service.db, 2 * PAGE);
     await readOnePage(fetchPage);
     let isRefused = false;
     await loads((since, signal) => {
@@ -162,7 +154,7 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   });
 
   it('a mirror that is interrupted after the last page of the feed keeps that page, although none follows it', async () => {
-    await addTitles(service.db, PAGE + 1);
+    await addTitles(world.service.db, PAGE + 1);
     const countTitles = (): Promise<never> => Promise.reject(new Error('interrupted'));
     await assert.rejects(world.keep(new AbortController().signal, { once: true, countTitles }), /interrupted/);
     assert.equal((await kept()).length, 2);
@@ -171,8 +163,8 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   });
 
   it('a page that the database cannot hold is requested again by the next run', async () => {
-    await addTitles(service.db, PAGE);
-    const fetchPage = createClient({ baseUrl: service.url, key: service.key });
+    await addTitles(world.service.db, PAGE);
+    const fetchPage = createClient({ baseUrl: world.service.url, key: world.service.key });
     const broken: FetchPage = async (since, signal) => {
       const result = await fetchPage(since, signal);
       const data = result.page.data.map((entry) => ({ ...entry, title: undefined as unknown as string }));
@@ -185,13 +177,13 @@ describe('a mirror that is interrupted before it has all that it begins with', (
   });
 
   it('a mirror that an earlier version made gets the table of what is kept', async () => {
-    await addTitles(service.db, 3);
+    await addTitles(world.service.db, 3);
     await world.succeed();
     await world.mirror.db.raw('drop table catalog_mirror.kept');
-    await host.publish(service);
+    await world.host.publish(world.service);
     assert.equal((await world.run('verify')).code, 0);
     await world.restoreBackup();
-    await host.publish(service);
+    await world.host.publish(world.service);
     await world.succeed();
     await world.requireEqual();
   });

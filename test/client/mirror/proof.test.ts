@@ -12,11 +12,9 @@ import type { MirrorOptions } from '../../../src/client/mirror/options.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { pastTriggers } from '../../support/postgres/past-triggers.js';
-import type { TestService } from '../../support/service.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
-import type { CopyHost } from './publishing.js';
 
 const TITLES = 30;
 
@@ -29,13 +27,10 @@ const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 
 describe('a mirror gives up no rows without proof', () => {
   const world = mirrorWorld();
-  let service: TestService;
-  let host: CopyHost;
   /** The options that accept only copies signed with the key above. */
   let signed: readonly string[];
 
   before(async () => {
-    ({ service, host } = world);
     const file = join(await temporaryFolder(), 'copies.pub');
     await writeFile(file, publicKey.export({ type: 'spki', format: 'pem' }));
     signed = ['--public-key', file];
@@ -43,31 +38,31 @@ describe('a mirror gives up no rows without proof', () => {
 
   /** Makes the service lose titles, as a restored backup has. */
   async function lose(titles: number): Promise<void> {
-    await pastTriggers(service.db, 'titles', (transaction) =>
+    await pastTriggers(world.service.db, 'titles', (transaction) =>
       transaction.raw(
         'delete from titles where svc_id in (select svc_id from titles order by svc_id desc limit ?::int)',
         [titles],
       ),
     );
-    await repairCounts(service.db);
+    await repairCounts(world.service.db);
   }
 
   /** Makes the address lead to another database of the service, whose feed accepts the mirror's position. */
   async function becomeOther(lost = 20): Promise<void> {
     await lose(lost);
-    await service.db.raw('update catalog_feed set identity = gen_random_uuid()');
+    await world.service.db.raw('update catalog_feed set identity = gen_random_uuid()');
   }
 
   /** Writes the catalogue again, so that the whole feed has every title, and lets the mirror's position leave it. */
   async function leaveWindow(): Promise<void> {
     await world.setClock(31n * DAY);
-    await service.db('titles').update({ has_bundles: service.db.raw('not has_bundles') });
+    await world.service.db('titles').update({ has_bundles: world.service.db.raw('not has_bundles') });
   }
 
   /** Publishes a copy with another manifest. */
   async function publishAltered(alter: (manifest: Manifest) => Manifest): Promise<void> {
-    const manifest = await host.publish(service);
-    host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(alter(manifest))));
+    const manifest = await world.host.publish(world.service);
+    world.host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(alter(manifest))));
   }
 
   function withoutFeed({ feed_id: _feed, ...rest }: Manifest): Manifest {
@@ -90,14 +85,14 @@ describe('a mirror gives up no rows without proof', () => {
 
   /** Runs the mirror to its failure, which no wait delays. @returns what it observes, and the error */
   async function failSoon(options: Partial<MirrorOptions>): Promise<string> {
-    const { url: baseUrl, key } = service;
+    const { url: baseUrl, key } = world.service;
     const observed: string[] = [];
     const error = await world
       .keep(new AbortController().signal, {
         source: new CopySource({
           baseUrl,
           key,
-          copiesUrl: host.url,
+          copiesUrl: world.host.url,
           publicKey: options === SIGNED ? publicKey : undefined,
         }),
         once: true,
@@ -132,7 +127,7 @@ describe('a mirror gives up no rows without proof', () => {
     'a restored database without a copy from after the restore': [
       async () => {
         await lose(1);
-        await restartFeed(service.db);
+        await restartFeed(world.service.db);
       },
       NO_COPY,
     ],
@@ -146,7 +141,7 @@ describe('a mirror gives up no rows without proof', () => {
     'another database whose copy is of the feed before': [
       async () => {
         await lose(1);
-        await host.publish(service);
+        await world.host.publish(world.service);
         await becomeOther(0);
       },
       /The newest copy belongs to the feed \S{36}, but the service now has the feed \S{36}\. Ask the operator/,
@@ -154,7 +149,7 @@ describe('a mirror gives up no rows without proof', () => {
     'another database whose copy is not signed': [
       async () => {
         await becomeOther(1);
-        await host.publish(service);
+        await world.host.publish(world.service);
       },
       /The manifest is not signed, but a public key was given\./,
       SIGNED,
@@ -164,7 +159,7 @@ describe('a mirror gives up no rows without proof', () => {
     'another database whose copy lacks most titles': [
       async () => {
         await becomeOther();
-        await host.publish(service, privateKey);
+        await world.host.publish(world.service, privateKey);
       },
       MOST,
       SIGNED,
@@ -173,7 +168,7 @@ describe('a mirror gives up no rows without proof', () => {
       async () => {
         await leaveWindow();
         await lose(20);
-        await host.publish(service);
+        await world.host.publish(world.service);
       },
       MOST,
     ],
@@ -188,7 +183,7 @@ describe('a mirror gives up no rows without proof', () => {
 
   for (const [what, [arrange, reason, options = {}]] of Object.entries(CASES)) {
     it(`a mirror keeps its rows although it is led to ${what}`, async () => {
-      await addTitles(service.db, TITLES);
+      await addTitles(world.service.db, TITLES);
       await world.succeed();
       await arrange();
       const said = await assertKept(reason, () => failSoon(options));
@@ -197,24 +192,24 @@ describe('a mirror gives up no rows without proof', () => {
   }
 
   it('a mirror that must not load the unsigned feed does not begin with it either', async () => {
-    await addTitles(service.db, TITLES);
+    await addTitles(world.service.db, TITLES);
     assert.match(await world.fail(...signed), UNSIGNED);
     assert.equal(await world.state(), undefined);
   });
 
   it('a mirror follows another feed once a signed copy names it, and loads the whole feed of its own again', async () => {
-    await addTitles(service.db, TITLES);
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
     await leaveWindow();
     assert.match(await world.succeed(), /Loaded the whole feed: 0 inserted, 30 changed, 0 deleted\./);
     await becomeOther(1);
-    const signedCopy = await host.publish(service, privateKey);
+    const signedCopy = await world.host.publish(world.service, privateKey);
     // A signature covers the feed.
     for (const altered of [withoutFeed(signedCopy), { ...signedCopy, feed_id: crypto.randomUUID() }]) {
-      host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(altered)));
+      world.host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(altered)));
       await assertKept(/The signature of the manifest does not match/, () => world.fail(...signed));
     }
-    host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(signManifest(signedCopy, privateKey))));
+    world.host.files.set(MANIFEST_NAME, Buffer.from(JSON.stringify(signManifest(signedCopy, privateKey))));
     const { code, stderr } = await world.run('verify');
     assert.equal(code, 1);
     assert.match(stderr, /The mirror follows the feed \S{36}, but this copy belongs to the feed \S{36}\./);
@@ -232,10 +227,10 @@ describe('a mirror gives up no rows without proof', () => {
       [5, 2, false],
       [1, 1, false],
     ] as const) {
-      await addTitles(service.db, rows);
+      await addTitles(world.service.db, rows);
       await world.succeed();
       await becomeOther(lost);
-      await host.publish(service);
+      await world.host.publish(world.service);
       const what = `${lost} of ${rows}`;
       if (isAllowed) {
         assert.match(await world.succeed(), new RegExp(`, ${lost} deleted\\.`), what);
@@ -250,13 +245,13 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a repair by a copy that lacks most rows removes none of them without permission, and is of the same feed', async () => {
-    await addTitles(service.db, TITLES);
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
     await lose(20);
-    await service.db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Newer than what is lost' });
+    await world.service.db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Newer than what is lost' });
     await world.succeed();
     await world.setClock(DAY / 24n);
-    await host.publish(service);
+    await world.host.publish(world.service);
     const repair = async (...flags: string[]): Promise<string> => {
       const { code, stderr } = await world.run('verify', '--repair', ...flags);
       assert.equal(code, 1, stderr);
@@ -264,12 +259,12 @@ describe('a mirror gives up no rows without proof', () => {
     };
     await assertKept(MOST, () => repair());
     await publishAltered(withoutFeed);
-    const [feed = ''] = await service.db('catalog_feed').pluck<string[]>('identity');
-    await service.db.raw('update catalog_feed set identity = gen_random_uuid()');
+    const [feed = ''] = await world.service.db('catalog_feed').pluck<string[]>('identity');
+    await world.service.db.raw('update catalog_feed set identity = gen_random_uuid()');
     await assertKept(/The mirror belongs to the feed \S{36}, but the service now has the feed/, () =>
       repair('--allow-removals'),
     );
-    await service.db('catalog_feed').update({ identity: feed });
+    await world.service.db('catalog_feed').update({ identity: feed });
     const { code, stderr } = await world.run('verify', '--repair', '--allow-removals');
     assert.equal(code, 0, stderr);
     assert.equal(await world.requireEqual(), 10);
@@ -277,18 +272,21 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a running mirror that is led to another feed is not ready, says what to do, and continues with a copy of it', async () => {
-    await addTitles(service.db, TITLES);
+    await addTitles(world.service.db, TITLES);
     const port = await freePort();
     const program = await world.start('--metrics-address', `127.0.0.1:${port}`);
     const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200;
     try {
       await eventually('it is ready', isReady);
+      // Its position is now that of a page, no longer that of the copy.
+      await addTitles(world.service.db, 1, 'later');
+      await eventually('it has the page', world.isEqual);
       const before = await contents();
       await becomeOther(1);
       await eventually('it says what to do', () => NO_COPY.test(program.output.stderr));
       assert.equal(await isReady(), false);
       assert.deepEqual(await contents(), before);
-      await host.publish(service);
+      await world.host.publish(world.service);
       await eventually('it is ready again', isReady);
       await world.requireEqual();
     } finally {
@@ -297,7 +295,7 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a page that names no feed is not stored by a mirror that follows one', async () => {
-    await addTitles(service.db, TITLES);
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
     const page = { data: [], meta: { has_more: false, next_since: 1 } };
     await assertKept(/The response does not name its feed\. Gave up/, () =>
