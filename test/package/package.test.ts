@@ -158,7 +158,9 @@ describe('the package that make package makes', () => {
       const failed = await send(server.url, '/api/v1/titles/movie-1', { headers: { 'x-api-key': demoKeyOf(server) } });
       assert.equal(failed.status, 500);
       const { output } = server;
-      await eventually('a stack names the source', () => /"stack":"[^"]*\bsrc\/\S+\.tsx?:\d+/.test(output.stdout));
+      await eventually('a stack names the source', () =>
+        /"stack":"(?:[^"\\]|\\.)*\bsrc\/\S+\.tsx?:\d+/.test(output.stdout),
+      );
     } finally {
       await server?.stop();
       await database.drop();
