@@ -97,7 +97,7 @@ describe('the program on its embedded PostgreSQL', () => {
     const server = await startServer(settings, ['--migrate', '--demo'], { detached: true });
     const link = await eventually('the welcome', () => /^ {2}(\S+)\/sign-in\/link\/(\S+)$/m.exec(server.output.stdout));
     assert.match(server.output.stdout, /make key/);
-    assert.match(server.output.stdout, /^ {2}curl -H "Authorization: Bearer \$KEY" 'http:.+\/stats'$/m);
+    assert.match(server.output.stdout, /^ {2}curl -H "Authorization: Bearer \$CATALOG_API_KEY" 'http:.+\/stats'$/m);
     assert.doesNotMatch(server.output.stdout, KEY);
     assert.equal(link[1], server.url.replace('127.0.0.1', 'localhost'));
     const { status } = await new Visitor(server.url).post('/sign-in/link', { token: link[2] ?? '' });

@@ -53,7 +53,9 @@ describe('the guides', () => {
       ];
       assert.equal(calls.length, 4);
       for (const [, options = '', path = '', shown = ''] of calls) {
-        const header = /^-H "Authorization: Bearer \$KEY" $/.test(options) ? { authorization: `Bearer ${key}` } : {};
+        const header = /^-H "Authorization: Bearer \$CATALOG_API_KEY" $/.test(options)
+          ? { authorization: `Bearer ${key}` }
+          : {};
         assert.ok(options === '' || 'authorization' in header, options);
         const { json } = await send(service.url, path, { headers: header });
         assert.deepEqual(withoutWhatVaries(json), withoutWhatVaries(JSON.parse(shown)), path);

@@ -62,7 +62,7 @@ export async function followGuide({ url, publicUrl }: TestService, key: string):
   }
   const { code, stdout, stderr } = await execute('sh', ['-c', script.join('\n')], parent, {
     ...process.env,
-    KEY: key,
+    CATALOG_API_KEY: key,
     npm_config_offline: 'true',
   });
   assert.equal(code, 0, `${stdout}${stderr}`);

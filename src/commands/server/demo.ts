@@ -79,14 +79,15 @@ export function welcome(
 /** @param key - undefined for a key that was printed before */
 function firstCalls(url: string, key: string | undefined): string[] {
   const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
-  const authorization = key === undefined ? '"Authorization: Bearer $KEY"' : `'Authorization: Bearer ${key}'`;
+  const authorization =
+    key === undefined ? '"Authorization: Bearer $CATALOG_API_KEY"' : `'Authorization: Bearer ${key}'`;
   const call = (path: string): string => `  curl -H ${authorization} '${url}/api/v1${path}'`;
   const toCreate = 'to create another: catalog keys create --demo, or make key';
   return [
     key === undefined
       ? `\nThe demo key was printed when it was created (${toCreate}).`
       : `\nYour demo key, shown only now (${toCreate}):\n  ${key}`,
-    key === undefined ? '\nWith KEY set to a key, try:' : '\nTry it:',
+    key === undefined ? '\nWith CATALOG_API_KEY set to a key, try:' : '\nTry it:',
     call('/stats'),
     call(`/changes?since=${since}`),
     call('/titles/blade-runner-1982'),

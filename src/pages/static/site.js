@@ -236,14 +236,16 @@ function readRequest(form) {
   return { url: String(url), headers };
 }
 
-/** @returns a command for a shell, with `$KEY` for the key */
+/** @returns a command for a shell, with `$CATALOG_API_KEY` for the key */
 function curlOf({ url, headers }, key) {
   const quote = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  const lines = ['curl -H "Authorization: Bearer $KEY"'];
+  const lines = ['curl -H "Authorization: Bearer $CATALOG_API_KEY"'];
   for (const [name, value] of Object.entries(headers)) lines.push(`-H ${quote(`${name}: ${value}`)}`);
   const command = [...lines, quote(url)].join(' \\\n  ');
   // A key may have been pasted into another field.
-  return key === '' ? command : command.replaceAll(key, '$KEY').replaceAll(encodeURIComponent(key), '$KEY');
+  return key === ''
+    ? command
+    : command.replaceAll(key, '$CATALOG_API_KEY').replaceAll(encodeURIComponent(key), '$CATALOG_API_KEY');
 }
 
 /** Makes the samples beside a form call what the form describes. No sample ever contains the key. */

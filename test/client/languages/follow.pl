@@ -4,7 +4,7 @@ use warnings;
 use HTTP::Tiny;
 use JSON::PP;
 
-my $http = HTTP::Tiny->new(default_headers => { Authorization => "Bearer $ENV{KEY}" });
+my $http = HTTP::Tiny->new(default_headers => { Authorization => "Bearer $ENV{CATALOG_API_KEY}" });
 my $since = $ENV{SINCE} + 0;
 my $more = 1;
 while ($more) {

@@ -113,7 +113,7 @@ describe('a client whose language prints a position with fewer digits', () => {
     const script = fileURLToPath(new URL('follow.pl', import.meta.url));
     const lines = await run(this, 'perl', [script], {
       BASE_URL: world.service.url,
-      KEY: world.service.key,
+      CATALOG_API_KEY: world.service.key,
       SINCE: String(second / SECOND),
     });
     assert.deepEqual([...new Set(lines)].sort(), all.sort());
@@ -183,6 +183,6 @@ async function runLoop(
   const loop = new RegExp(`\`\`\`${fence}\\n([\\s\\S]+?)\`\`\``).exec(await readGuide('following-the-feed'))?.[1];
   const script = join(await temporaryFolder(), file);
   await writeFile(script, (loop ?? '').replace('http://127.0.0.1:8080', url));
-  const lines = await run(test, program, [...args, script], { KEY: key });
+  const lines = await run(test, program, [...args, script], { CATALOG_API_KEY: key });
   return lines.map((line) => line.split(' ')[1]);
 }

@@ -141,7 +141,9 @@ describe('the pages of keys', () => {
     const key = KEY.exec(reply.text)?.[0] ?? assert.fail('no key is shown');
     assert.equal(reply.headers['cache-control'], 'no-store');
     assert.equal(reply.text.split(key).length, 2);
-    assert.ok(reply.text.includes('read -rs KEY') && reply.text.includes(`${service.publicUrl}/api/v1/stats`));
+    assert.ok(
+      reply.text.includes('read -rs CATALOG_API_KEY') && reply.text.includes(`${service.publicUrl}/api/v1/stats`),
+    );
     const again = await create(fields);
     assert.equal(again.status, 409);
     assert.doesNotMatch(again.text, KEY);

@@ -35,7 +35,7 @@ export function keyStories(stage: Stage): void {
     await page.getByLabel('Expires').selectOption('365');
     await page.getByRole('button', { name: 'Create key' }).click();
     const first = await shownKey(page);
-    await page.getByText('Bearer $KEY').first().waitFor();
+    await page.getByText('Bearer $CATALOG_API_KEY').first().waitFor();
     // The button that copies the key has the focus.
     await page.locator('button:focus').getByText('Copy key').waitFor();
     await page.keyboard.press('Enter');

@@ -136,7 +136,7 @@ export function tryingStories(stage: Stage): void {
     await says(/^502 Bad Gateway[^]*This response came from a proxy, not from the API\.$/);
   });
 
-  it('a call with an ETag is answered with 304, and is copied as a curl command that runs, with $KEY in place of the key', async () => {
+  it('a call with an ETag is answered with 304, and is copied as a curl command that runs, with $CATALOG_API_KEY in place of the key', async () => {
     const etag = page.getByLabel('If-None-Match').and(page.locator(`${form} input`));
     // A key that is pasted with its header field is sent as the key alone.
     await send(`Authorization: Bearer ${stage.service.key}`);
@@ -154,9 +154,12 @@ export function tryingStories(stage: Stage): void {
     await page.locator(form).getByRole('button', { name: 'Copy as curl' }).click();
     await page.locator(form).getByRole('button', { name: 'Copied' }).waitFor();
     const command = await page.evaluate(() => navigator.clipboard.readText());
-    assert.ok(command.includes('"Authorization: Bearer $KEY"') && !command.includes(stage.service.key), command);
+    assert.ok(
+      command.includes('"Authorization: Bearer $CATALOG_API_KEY"') && !command.includes(stage.service.key),
+      command,
+    );
     const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent`], {
-      env: { ...process.env, KEY: stage.service.key },
+      env: { ...process.env, CATALOG_API_KEY: stage.service.key },
     });
     assert.ok(stdout.includes('"svc_id":"blade-runner-1982"'), stdout);
   });

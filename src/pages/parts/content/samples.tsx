@@ -8,7 +8,7 @@ import { CodeBlock } from './components.js';
 import { highlight, type Language } from './highlight.js';
 import { Tabs } from './tabs.js';
 
-/** A call of the API as a whole program, to copy and run. `KEY` in the environment holds the key. */
+/** A call of the API as a whole program, to copy and run. `CATALOG_API_KEY` in the environment holds the key. */
 interface Program {
   readonly label: string;
   readonly language: Language;
@@ -71,7 +71,7 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
       />
       {keyPrefix !== undefined && (
         <p>
-          <code>KEY</code> holds your key <code>{keyPrefix}_…</code>
+          <code>CATALOG_API_KEY</code> holds your key <code>{keyPrefix}_…</code>
         </p>
       )}
     </>
@@ -80,14 +80,18 @@ export function SampleTabs({ name, baseUrl, target, keyPrefix }: SampleTabsProps
 
 /** How to put a key into the environment of a shell, or into a file, without its histories. */
 const KEY_STORES = [
-  { label: 'bash, zsh', caption: 'Store the key in this shell', code: 'read -rs KEY && export KEY' },
-  { label: 'fish', caption: 'Store the key in this shell', code: 'read -sgx KEY' },
+  {
+    label: 'bash, zsh',
+    caption: 'Store the key in this shell',
+    code: 'read -rs CATALOG_API_KEY && export CATALOG_API_KEY',
+  },
+  { label: 'fish', caption: 'Store the key in this shell', code: 'read -sgx CATALOG_API_KEY' },
   {
     label: 'PowerShell',
     caption: 'Store the key in this shell, PowerShell 7.1 or later',
-    code: '$env:KEY = Read-Host -MaskInput',
+    code: '$env:CATALOG_API_KEY = Read-Host -MaskInput',
   },
-  { label: '.env', caption: 'A file that your version control ignores', code: 'KEY=' },
+  { label: '.env', caption: 'A file that your version control ignores', code: 'CATALOG_API_KEY=' },
 ] as const;
 
 /** The command that stores a key, for each shell. Paste the key after it; it stays out of the shell's history. */

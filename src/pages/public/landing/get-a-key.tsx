@@ -30,8 +30,9 @@ export function KeySteps({ signInBy, plans }: KeyStepsProps): VNode {
         <strong>Create a key</strong> in your <a href={NEW_KEY}>settings</a>, and copy it: it is shown only once.
       </li>
       <li>
-        <strong>Put it in your environment.</strong> In a shell, run <code>read -rs KEY &amp;&amp; export KEY</code>,
-        paste the key and press Enter. This keeps it out of your shell history.
+        <strong>Put it in your environment.</strong> In a shell, run{' '}
+        <code>read -rs CATALOG_API_KEY &amp;&amp; export CATALOG_API_KEY</code>, paste the key and press Enter. This
+        keeps it out of your shell history.
       </li>
     </ol>
   );

@@ -140,8 +140,8 @@ function Hero({ status, site }: Pick<Landing, 'status'> & { readonly site: Publi
         <h2 id="first-call">Your first call</h2>
         <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
         <p class="muted small">
-          <code>KEY</code> holds <a href="#key">your key</a>. The <a href="/docs">reference</a> has the same samples for
-          every operation.
+          <code>CATALOG_API_KEY</code> holds <a href="#key">your key</a>. The <a href="/docs">reference</a> has the same
+          samples for every operation.
         </p>
       </section>
     </div>

@@ -96,9 +96,9 @@ function Introduction({ context: { contract, baseUrl, linkCode } }: { readonly c
         <span class="muted small">Base URL</span> <code>{baseUrl}</code>
       </p>
       <p>
-        Send your <a href="/settings/keys">API key</a> with each request, as <code>Authorization: Bearer $KEY</code>.
-        See <a href="#keys">Keys</a> for the other ways, <a href="#rate-limits">Rate limits</a>, and{' '}
-        <a href="#errors">Errors</a> for each code.
+        Send your <a href="/settings/keys">API key</a> with each request, as{' '}
+        <code>Authorization: Bearer $CATALOG_API_KEY</code>. See <a href="#keys">Keys</a> for the other ways,{' '}
+        <a href="#rate-limits">Rate limits</a>, and <a href="#errors">Errors</a> for each code.
       </p>
       <Table
         caption="Operations"

@@ -6,7 +6,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 public class Call {
     public static void main(String[] args) throws Exception {
         var request = HttpRequest.newBuilder(URI.create("{{url}}"))
-            .header("Authorization", "Bearer " + System.getenv().getOrDefault("KEY", ""))
+            .header("Authorization", "Bearer " + System.getenv().getOrDefault("CATALOG_API_KEY", ""))
             .build();
         var client = HttpClient.newHttpClient();
         var response = client.send(request, BodyHandlers.ofString());

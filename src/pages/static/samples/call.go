@@ -14,7 +14,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("KEY"))
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("CATALOG_API_KEY"))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		log.Fatal(err)

@@ -1,5 +1,5 @@
 const response = await fetch('{{url}}', {
-  headers: { Authorization: `Bearer ${process.env.KEY ?? ''}` },
+  headers: { Authorization: `Bearer ${process.env.CATALOG_API_KEY ?? ''}` },
 });
 const body = await response.json();
 if (!response.ok) {

@@ -1,6 +1,6 @@
 <?php
 $context = stream_context_create(['http' => [
-    'header' => 'Authorization: Bearer ' . getenv('KEY'),
+    'header' => 'Authorization: Bearer ' . getenv('CATALOG_API_KEY'),
     'ignore_errors' => true,
 ]]);
 $response = fopen('{{url}}', 'r', false, $context);

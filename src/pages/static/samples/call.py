@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 
 request = Request(
     "{{url}}",
-    headers={"Authorization": f"Bearer {os.environ.get('KEY', '')}"},
+    headers={"Authorization": f"Bearer {os.environ.get('CATALOG_API_KEY', '')}"},
 )
 try:
     with urlopen(request) as response:

@@ -1,3 +1,3 @@
 curl --fail-with-body \
-  -H "Authorization: Bearer $KEY" \
+  -H "Authorization: Bearer $CATALOG_API_KEY" \
   "{{url}}"

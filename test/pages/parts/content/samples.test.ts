@@ -31,10 +31,10 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** @param key - undefined for an environment without `KEY` */
+/** @param key - undefined for an environment without `CATALOG_API_KEY` */
 function run([program, ...args]: readonly [string, ...string[]], cwd: string, key?: string): Promise<Ended> {
-  const { KEY: _, ...rest } = process.env;
-  const env = { ...rest, ...QUICK_JAVA, ...(key !== undefined && { KEY: key }) };
+  const { CATALOG_API_KEY: _, ...rest } = process.env;
+  const env = { ...rest, ...QUICK_JAVA, ...(key !== undefined && { CATALOG_API_KEY: key }) };
   return new Promise((resolve) => {
     execFile(program, args, { cwd, env, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
