@@ -28,7 +28,7 @@ describe('Dredd with the hooks and commands of the guide', () => {
     const code = (language: string): string =>
       new RegExp(`\`\`\`${language}\\n([\\s\\S]+?)\`\`\``).exec(guide)?.[1] ?? assert.fail(language);
     const folder = await temporaryFolder();
-    await writeFile(`${folder}/hooks.js`, code('js'));
+    await writeFile(`${folder}/hooks.cjs`, code('js'));
     const commands = code('sh')
       .replaceAll('http://127.0.0.1:8080', url)
       .replace(/npx dredd@\S+/, () => `"${DREDD}"`);
