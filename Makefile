@@ -162,13 +162,13 @@ spectral: $(INSTALLED) ## Check the contract with Spectral and the rules of OWAS
 	@exec .cache/spectral/node_modules/.bin/spectral lint -r .config/spectral.yaml --fail-severity hint openapi.yaml
 
 # The key comes from the environment, because every user of the machine can read the arguments of a program.
-contract: $(INSTALLED) ## Check the deployment at BASE_URL against the contract; API_KEY in the environment is the key
-	@test '$(origin API_KEY)' != 'command line' || { \
-	  echo 'Pass API_KEY in the environment: every user of this machine can read the arguments of make. Replace' \
-	    'this key, then: read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
-	@test -n "$$BASE_URL" && test -n "$$API_KEY" || { \
-	  echo 'Set BASE_URL to the deployment, and API_KEY in the environment:' \
-	    'read -rs API_KEY && export API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
+contract: $(INSTALLED) ## Check the deployment at BASE_URL against the contract; CATALOG_API_KEY in the environment is the key
+	@test '$(origin CATALOG_API_KEY)' != 'command line' || { \
+	  echo 'Pass CATALOG_API_KEY in the environment: every user of this machine can read the arguments of make. Replace' \
+	    'this key, then: read -rs CATALOG_API_KEY && export CATALOG_API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
+	@test -n "$$BASE_URL" && test -n "$$CATALOG_API_KEY" || { \
+	  echo 'Set BASE_URL to the deployment, and CATALOG_API_KEY in the environment:' \
+	    'read -rs CATALOG_API_KEY && export CATALOG_API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
 	@exec node --import tsx test/contract/run.ts
 
 ##@ Release it

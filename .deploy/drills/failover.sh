@@ -81,7 +81,7 @@ else
   say "the address leads to it"
 fi
 
-is_served() { [ "$(status_of "$API_KEY")" = 200 ]; }
+is_served() { [ "$(status_of "$CATALOG_API_KEY")" = 200 ]; }
 await "clients are served" is_served
 say "a client is served"
 await "server one is up" is_up one

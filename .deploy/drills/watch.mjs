@@ -1,5 +1,5 @@
 // Sends requests to a deployment until SIGTERM or SIGINT, then prints what clients saw. Besides the drills, use it
-// while you rehearse on a staging system: API_KEY=… node watch.mjs https://catalog.staging.example.com
+// while you rehearse on a staging system: CATALOG_API_KEY=… node watch.mjs https://catalog.staging.example.com
 import { Agent as HttpAgent, get as httpGet } from 'node:http';
 import { Agent as HttpsAgent, get as httpsGet } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +15,7 @@ const PATHS = ['/api/v1/me', '/api/v1/stats'];
 
 const base = new URL(process.argv[2] ?? '');
 const [Agent, get] = base.protocol === 'https:' ? [HttpsAgent, httpsGet] : [HttpAgent, httpGet];
-const headers = { authorization: `Bearer ${process.env.API_KEY}` };
+const headers = { authorization: `Bearer ${process.env.CATALOG_API_KEY}` };
 
 const began = performance.now();
 const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;

@@ -14,7 +14,7 @@ const LOOK_BACK = 29 * 86_400;
 /** What the program reads of its environment. */
 export interface Settings {
   readonly BASE_URL?: string | undefined;
-  readonly API_KEY?: string | undefined;
+  readonly CATALOG_API_KEY?: string | undefined;
   readonly TITLE_ID?: string | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface Output {
   readonly err: (line: string) => void;
 }
 
-function readEndpoint({ BASE_URL = '', API_KEY = '' }: Settings): Endpoint {
+function readEndpoint({ BASE_URL = '', CATALOG_API_KEY = '' }: Settings): Endpoint {
   const base = URL.canParse(BASE_URL) ? new URL(BASE_URL) : undefined;
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
     throw new CannotCompare('BASE_URL must be the address of a deployment, such as https://catalog.example.com');
@@ -32,8 +32,8 @@ function readEndpoint({ BASE_URL = '', API_KEY = '' }: Settings): Endpoint {
   if (base.username !== '' || base.password !== '' || base.search !== '' || base.hash !== '') {
     throw new CannotCompare('BASE_URL may have a path, but no user, password, query or fragment');
   }
-  if (!/^[!-~]+$/.test(API_KEY)) throw new CannotCompare('API_KEY must be a key of the deployment');
-  return { url: `${base.origin}${base.pathname.replace(/\/$/, '')}`, key: API_KEY };
+  if (!/^[!-~]+$/.test(CATALOG_API_KEY)) throw new CannotCompare('CATALOG_API_KEY must be a key of the deployment');
+  return { url: `${base.origin}${base.pathname.replace(/\/$/, '')}`, key: CATALOG_API_KEY };
 }
 
 type Wait = (seconds: number) => Promise<void>;
@@ -51,7 +51,7 @@ async function readFeed({ url, key }: Endpoint, wait: Wait, oldestSince?: number
   }).catch((error: unknown) => {
     throw new CannotCompare(`${url} cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
   });
-  if (status === 401) throw new CannotCompare(`${url} refuses the key: give one that is valid as API_KEY`);
+  if (status === 401) throw new CannotCompare(`${url} refuses the key: give one that is valid as CATALOG_API_KEY`);
   try {
     const answer = JSON.parse(body) as { data?: { svc_id: string }[]; oldest_since?: number };
     // The feed was restarted since then.
@@ -72,9 +72,10 @@ async function readFeed({ url, key }: Endpoint, wait: Wait, oldestSince?: number
  * @returns the exit code: 0 when all answers are as documented, 1 when one is not, and 2 when nothing could be compared
  */
 export async function compareDeployment(settings: Settings, { out, err }: Output): Promise<number> {
-  const { API_KEY = '', TITLE_ID = '' } = settings;
+  const { CATALOG_API_KEY = '', TITLE_ID = '' } = settings;
   // A deployment might repeat the key.
-  const withoutKey = (line: string): string => (API_KEY === '' ? line : line.replaceAll(API_KEY, '<API_KEY>'));
+  const withoutKey = (line: string): string =>
+    CATALOG_API_KEY === '' ? line : line.replaceAll(CATALOG_API_KEY, '<CATALOG_API_KEY>');
   const print = (line: string): void => out(withoutKey(line));
   const wait = async (seconds: number): Promise<void> => {
     print(`wait  ${seconds} s, because the plan's limit is used up`);

@@ -187,7 +187,7 @@ describe('the contract', () => {
     after(() => quiet.stop());
 
     it('a deployment conforms in everything that a key can provoke', async () => {
-      const { code, stdout, stderr } = await compare({ BASE_URL: `${world.url}/`, API_KEY: world.key });
+      const { code, stdout, stderr } = await compare({ BASE_URL: `${world.url}/`, CATALOG_API_KEY: world.key });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
       const [first, ...lines] = stdout.trimEnd().split('\n');
       assert.equal(first, `${world.url} against version ${String(child(document, 'info').version)} of the contract`);
@@ -213,7 +213,7 @@ describe('the contract', () => {
           : response,
       );
       try {
-        const { code, stdout, stderr } = await compare({ BASE_URL: proxy.url, API_KEY: world.key });
+        const { code, stdout, stderr } = await compare({ BASE_URL: proxy.url, CATALOG_API_KEY: world.key });
         assert.deepEqual({ code, stderr }, { code: 1, stderr: '' }, stdout);
         assert.match(stdout, /^fail getTitle 405 method_not_allowed \(\d+ ms\)\n {6}header Allow is "GET": /m);
         assert.match(stdout, /^\d+ passed, 1 failed, \d+ skipped$/m);
@@ -243,7 +243,7 @@ describe('the contract', () => {
 
     it('a deployment whose feed was restarted conforms, and needs TITLE_ID until a title has changed', async () => {
       await restartFeed(quiet.db);
-      const { code, stdout } = await compare({ BASE_URL: quiet.url, API_KEY: quiet.key });
+      const { code, stdout } = await compare({ BASE_URL: quiet.url, CATALOG_API_KEY: quiet.key });
       assert.equal(code, 0, stdout);
       assert.match(stdout, /^skip getTitle 200 bearerAuth\n {6}no title .* as TITLE_ID$/m);
       assert.match(stdout, /^pass getChanges 200 empty page /m);
@@ -255,14 +255,14 @@ describe('the contract', () => {
 
     it('wrong settings, a refused key and an address at which nothing listens end the program with exit code 2', async () => {
       for (const [settings, message] of [
-        [{ API_KEY: key }, /^BASE_URL must be the address of a deployment/],
-        [{ BASE_URL: https }, /^API_KEY must be a key of the deployment/],
+        [{ CATALOG_API_KEY: key }, /^BASE_URL must be the address of a deployment/],
+        [{ BASE_URL: https }, /^CATALOG_API_KEY must be a key of the deployment/],
         [
-          { BASE_URL: `https://user:${secret}@catalog.example.com`, API_KEY: 'svc_x' },
+          { BASE_URL: `https://user:${secret}@catalog.example.com`, CATALOG_API_KEY: 'svc_x' },
           /^BASE_URL may have a path, but no user, password, query or fragment$/,
         ],
-        [{ BASE_URL: quiet.url, API_KEY: key }, /refuses the key/],
-        [{ BASE_URL: 'http://127.0.0.1:2', API_KEY: key }, /cannot be reached: .*ECONNREFUSED/],
+        [{ BASE_URL: quiet.url, CATALOG_API_KEY: key }, /refuses the key/],
+        [{ BASE_URL: 'http://127.0.0.1:2', CATALOG_API_KEY: key }, /cannot be reached: .*ECONNREFUSED/],
       ] as const) {
         const { code, stdout, stderr } = await compare(settings);
         assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
@@ -281,7 +281,7 @@ describe('the contract', () => {
       try {
         await new Promise((resolve) => server.once('listening', resolve));
         const baseUrl = `BASE_URL=http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-        const { code, stdout, stderr } = await run('make', [...CONTRACT, baseUrl], { API_KEY: key });
+        const { code, stdout, stderr } = await run('make', [...CONTRACT, baseUrl], { CATALOG_API_KEY: key });
         assert.equal(code, 2);
         assert.match(stderr, /refuses the key/);
         assert.ok(list.includes(` contract ${baseUrl}\n`) && list.includes('test/contract/run.ts'), list);
@@ -292,9 +292,9 @@ describe('the contract', () => {
     });
 
     it('make refuses a key as an argument, and explains what is missing', async () => {
-      const missing = /^Set BASE_URL to the deployment, and API_KEY in the environment: /m;
+      const missing = /^Set BASE_URL to the deployment, and CATALOG_API_KEY in the environment: /m;
       for (const [args, message] of [
-        [['BASE_URL=x', `API_KEY=${key}`], /^Pass API_KEY in the environment: .* Replace this/m],
+        [['BASE_URL=x', `CATALOG_API_KEY=${key}`], /^Pass CATALOG_API_KEY in the environment: .* Replace this/m],
         [['BASE_URL=x'], missing],
       ] as const) {
         const { code, stdout, stderr } = await run('make', [...CONTRACT, ...args], {});

@@ -36,7 +36,7 @@ describe('Dredd with the hooks and commands of the guide', () => {
       execFile(
         'sh',
         ['-ec', commands],
-        { cwd: folder, env: { ...process.env, API_KEY: key } },
+        { cwd: folder, env: { ...process.env, CATALOG_API_KEY: key } },
         (_error, stdout, stderr) => resolve(stdout + stderr),
       );
     });

@@ -54,7 +54,7 @@ start_server() {
     node "$IN_USE/.build/cli.js" serve
 }
 
-# start_deployment: PostgreSQL, Redis, two servers behind the balancer, an unlimited plan and a key for it in API_KEY.
+# start_deployment: PostgreSQL, Redis, two servers behind the balancer, an unlimited plan and a key for it in CATALOG_API_KEY.
 start_deployment() {
   POSTGRES_ONE=$(free_port) POSTGRES_TWO=$(free_port) DATABASE_PORT=$(free_port) WEB_PORT=$(free_port)
   SERVER_ONE=$(free_port) SERVER_TWO=$(free_port) BALANCER_PORT=$(free_port)
@@ -78,8 +78,8 @@ start_deployment() {
   SERVER_TWO_PID=$PID
   catalog plans set drill --name Drill --per-minute 100000000 --per-day 1000000000 --no-commercial-use >/dev/null
   catalog developers create --project-name Drill >/dev/null
-  API_KEY=$(new_key)
-  export API_KEY CATALOG_API_KEY=$API_KEY
+  CATALOG_API_KEY=$(new_key)
+  export CATALOG_API_KEY
   sql "$POSTGRES_ONE" "insert into titles (svc_id, media_type, title)
     select 'title-' || i, 'movie', 'Title ' || i from generate_series(1, 1000) i"
   await "server one is up" is_up one
