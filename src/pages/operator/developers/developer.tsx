@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { listIdentities } from '../../../accounts/identities.js';
 import { listPasskeys } from '../../../accounts/passkeys.js';
 import { listSessions } from '../../../accounts/sessions.js';
@@ -40,9 +40,15 @@ export async function developerOf(ctx: PageContext, db: Knex): Promise<Developer
   return findDeveloper(db, Number(id));
 }
 
-/** Leads from a page about a developer back to the developer's own. */
-export function trailTo({ id, projectName }: Developer): { path: string; label: string } {
-  return { path: developerPath(id), label: isolated(projectName) };
+/** Answers with a page about a developer, which leads back to the developer's own. */
+export function pageOfDeveloper(
+  ctx: PageContext,
+  { id, projectName }: Developer,
+  title: string,
+  body: ComponentChildren,
+): void {
+  const trail = { path: developerPath(id), label: isolated(projectName) };
+  operatorPage(ctx, { title, tab: 'developers', trail }, body);
 }
 
 /** Reads what the page of a developer shows. @throws PageError 404 */
@@ -67,45 +73,19 @@ type DeveloperPageProps = Awaited<ReturnType<typeof loadDeveloper>> & {
 };
 
 /** A developer with their keys, and what has happened lately. */
-function DeveloperPage({ developer, hasSite, ...shown }: DeveloperPageProps): VNode {
-  const { identities, passkeys, keys, sessions, usage, failures, events } = shown;
-  const { id, suspendedAt, planId, createdAt, attributionRequired } = developer;
-  const path = developerPath(id);
+function DeveloperPage({ hasSite, ...shown }: DeveloperPageProps): VNode {
+  const { developer, keys, sessions, usage, failures, events } = shown;
+  const path = developerPath(developer.id);
   return (
     <>
-      <Facts
-        facts={{
-          'Developer ID': id,
-          State:
-            suspendedAt === null ? (
-              <Badge tone="ok">Active</Badge>
-            ) : (
-              [<Badge tone="danger">Suspended</Badge>, ' ', <RelativeTime at={suspendedAt} />]
-            ),
-          'Plan of new keys': (
-            <>
-              <PlanName id={planId} />{' '}
-              <a class="small" href={`${path}/plan`} aria-label="Change the plan">
-                Change
-              </a>
-            </>
-          ),
-          Created: <BothTimes at={createdAt} />,
-          Attribution: attributionRequired ? 'Required' : 'Not required',
-          Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
-          Passkeys:
-            passkeys.length === 0
-              ? 'None'
-              : passkeys.map(({ name }, index) => [index > 0 && ', ', <UserText text={name} />]),
-        }}
-      />
+      <DeveloperFacts {...shown} />
       <div class="cluster">
         {hasSite && (
           <form method="post" action={`${path}/sign-in-link`}>
             <Button label="Create a sign-in link" />
           </form>
         )}
-        {suspendedAt === null ? (
+        {developer.suspendedAt === null ? (
           <Button href={`${path}/suspend`} tone="danger" label="Suspend" />
         ) : (
           <Button href={`${path}/reinstate`} label="Reinstate" />
@@ -145,6 +125,65 @@ function DeveloperPage({ developer, hasSite, ...shown }: DeveloperPageProps): VN
   );
 }
 
+function DeveloperFacts({
+  developer,
+  identities,
+  passkeys,
+}: Pick<DeveloperPageProps, 'developer' | 'identities' | 'passkeys'>): VNode {
+  const { id, suspendedAt, planId, createdAt, attributionRequired } = developer;
+  return (
+    <Facts
+      facts={{
+        'Developer ID': id,
+        State:
+          suspendedAt === null ? (
+            <Badge tone="ok">Active</Badge>
+          ) : (
+            [<Badge tone="danger">Suspended</Badge>, ' ', <RelativeTime at={suspendedAt} />]
+          ),
+        'Plan of new keys': (
+          <>
+            <PlanName id={planId} />{' '}
+            <a class="small" href={`${developerPath(id)}/plan`} aria-label="Change the plan">
+              Change
+            </a>
+          </>
+        ),
+        Created: <BothTimes at={createdAt} />,
+        Attribution: attributionRequired ? 'Required' : 'Not required',
+        Identities: identities.length === 0 ? 'None' : <Identities identities={identities} />,
+        Passkeys:
+          passkeys.length === 0
+            ? 'None'
+            : passkeys.map(({ name }, index) => [index > 0 && ', ', <UserText text={name} />]),
+      }}
+    />
+  );
+}
+
+/** Reads a page of a developer's failed requests. @returns undefined once it is redirected @throws PageError 404 */
+async function loadFailures(ctx: PageContext, db: Knex) {
+  const developer = await developerOf(ctx, db);
+  const search = readListSearch(ctx, MAX_REQUEST_ID);
+  if (search === undefined) return undefined;
+  const query = { developerId: developer.id, requestId: search || undefined };
+  const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
+  return { developer, search, failures, path: ctx.path };
+}
+
+type FailuresPageProps = Omit<NonNullable<Awaited<ReturnType<typeof loadFailures>>>, 'developer'>;
+
+function FailuresPage({ path, search, failures }: FailuresPageProps): VNode {
+  return (
+    <>
+      <p>{KEPT}</p>
+      <ListSearch path={path} search={search} label="Filter by request ID" maxLength={MAX_REQUEST_ID} />
+      <FailureTable failures={failures.rows} />
+      <Pager page={failures} />
+    </>
+  );
+}
+
 /** Adds the page of a developer, and the lists of their events and failed requests. */
 export function addDeveloper(router: PageRouter, { db, config }: OperatorParts): void {
   router.get(`${DEVELOPERS}/:id`, async (ctx) => {
@@ -163,9 +202,10 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
   router.get(`${DEVELOPERS}/:id/events`, async (ctx) => {
     const developer = await developerOf(ctx, db);
     const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId: developer.id, ...part }));
-    operatorPage(
+    pageOfDeveloper(
       ctx,
-      { title: 'Events', tab: 'developers', trail: trailTo(developer) },
+      developer,
+      'Events',
       <>
         <EventTable events={events.rows} developer="Developer" />
         <Pager page={events} />
@@ -174,20 +214,7 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
   });
 
   router.get(`${DEVELOPERS}/:id/failed-requests`, async (ctx) => {
-    const developer = await developerOf(ctx, db);
-    const search = readListSearch(ctx, MAX_REQUEST_ID);
-    if (search === undefined) return;
-    const query = { developerId: developer.id, requestId: search || undefined };
-    const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
-    operatorPage(
-      ctx,
-      { title: 'Failed requests', tab: 'developers', trail: trailTo(developer) },
-      <>
-        <p>{KEPT}</p>
-        <ListSearch path={ctx.path} search={search} label="Filter by request ID" maxLength={MAX_REQUEST_ID} />
-        <FailureTable failures={failures.rows} />
-        <Pager page={failures} />
-      </>,
-    );
+    const shown = await loadFailures(ctx, db);
+    if (shown !== undefined) pageOfDeveloper(ctx, shown.developer, 'Failed requests', <FailuresPage {...shown} />);
   });
 }

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { VNode } from 'preact';
 import { findDeveloper } from '../../../developers/developers.js';
 import { listEvents } from '../../../events/events.js';
 import { isKeyPrefix } from '../../../keys/api-key.js';
@@ -16,7 +17,7 @@ import { performAct } from '../acts.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
 import type { OperatorParts } from '../context.js';
 import { operatorKeyPath, operatorPage } from '../layout.js';
-import { developerPath, trailTo } from './developer.js';
+import { developerPath, pageOfDeveloper } from './developer.js';
 
 /** Finds the key that the path of a request names. @throws PageError 404 */
 async function keyOf(ctx: PageContext, db: Knex): Promise<KeyRecord> {
@@ -26,48 +27,57 @@ async function keyOf(ctx: PageContext, db: Knex): Promise<KeyRecord> {
   return key;
 }
 
+/** Reads what the page of a key shows. @throws PageError 404 */
+async function loadKey(ctx: PageContext, db: Knex) {
+  const record = await keyOf(ctx, db);
+  const { prefix: keyPrefix, developerId } = record;
+  const [developer, events] = await Promise.all([
+    findDeveloper(db, developerId),
+    readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId, keyPrefix, ...part })),
+  ]);
+  return { record, developer, events };
+}
+
+function KeyPage({ record, developer, events }: Awaited<ReturnType<typeof loadKey>>): VNode {
+  const project = <UserText text={developer.projectName} />;
+  return (
+    <>
+      <KeyFacts record={record} more={{ Developer: <a href={developerPath(developer.id)}>{project}</a> }} />
+      {isAccepted(record) && (
+        <p>
+          <Button href={`${operatorKeyPath(record.prefix)}/revoke`} tone="danger" label="Revoke key" />
+        </p>
+      )}
+      <section>
+        <h2 id="events">Events</h2>
+        <EventTable events={events.rows} developer="Developer" isOfOneKey />
+        <Pager page={events} />
+      </section>
+    </>
+  );
+}
+
 /** Adds the page of a key of any developer, and the form that revokes it. */
 export function addKey(router: PageRouter, parts: OperatorParts): void {
   const { db } = parts;
 
   router.get('/keys/:prefix', async (ctx) => {
-    const key = await keyOf(ctx, db);
-    const { prefix, developerId } = key;
-    const developer = await findDeveloper(db, developerId);
-    const project = <UserText text={developer.projectName} />;
-    const events = await readListPage(ctx, BY_TIME, (part) =>
-      listEvents(db, { developerId, keyPrefix: prefix, ...part }),
-    );
-    operatorPage(
-      ctx,
-      { title: prefix, tab: 'developers', trail: trailTo(developer) },
-      <>
-        <KeyFacts record={key} more={{ Developer: <a href={developerPath(developerId)}>{project}</a> }} />
-        {isAccepted(key) && (
-          <p>
-            <Button href={`${operatorKeyPath(prefix)}/revoke`} tone="danger" label="Revoke key" />
-          </p>
-        )}
-        <section>
-          <h2 id="events">Events</h2>
-          <EventTable events={events.rows} developer="Developer" isOfOneKey />
-          <Pager page={events} />
-        </section>
-      </>,
-    );
+    const shown = await loadKey(ctx, db);
+    pageOfDeveloper(ctx, shown.developer, shown.record.prefix, <KeyPage {...shown} />);
   });
 
   router.get('/keys/:prefix/revoke', async (ctx) => {
-    const key = await keyOf(ctx, db);
-    const { prefix } = key;
-    if (!isAccepted(key)) {
-      seeOther(ctx, operatorKeyPath(prefix));
+    const record = await keyOf(ctx, db);
+    const { prefix } = record;
+    const path = operatorKeyPath(prefix);
+    if (!isAccepted(record)) {
+      seeOther(ctx, path);
       return;
     }
     operatorPage(
       ctx,
-      { title: `Revoke ${prefix}`, tab: 'developers', trail: { path: operatorKeyPath(prefix), label: prefix } },
-      <RevokeForm record={key} />,
+      { title: `Revoke ${prefix}`, tab: 'developers', trail: { path, label: prefix } },
+      <RevokeForm record={record} />,
     );
   });
 
