@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import type { Knex } from 'knex';
 import {
   createDeveloper,
@@ -10,7 +11,7 @@ import {
 } from '../../developers/developers.js';
 import { readChunks } from '../../platform/async/chunks.js';
 import { planId, positiveInteger, projectName } from '../arguments.js';
-import type { RegisterCommand } from '../context.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { age, type Columns } from '../output/table.js';
@@ -28,9 +29,16 @@ const COLUMNS: Columns<Developer> = {
 
 /** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and what the other files add */
 export const registerDevelopers: RegisterCommand = (program, context) => {
-  const { stdout, command } = context;
   const developers = program.command('developers').description('Manage the developers who have access.');
+  addCreate(developers, context);
+  addList(developers, context);
+  addEdits(developers, context);
+  addStateChanges(developers, context);
+  registerQuotas(developers, context);
+  registerSignIn(developers, context);
+};
 
+function addCreate(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'create', 'catalog developers create --project-name "Film club"')
     .description('Register a developer.')
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
@@ -38,10 +46,12 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
       const developer = await makeChange(context, (db) => createDeveloper(db, options));
       const { id, planId } = developer;
-      const next = `${command} keys create --developer ${id} --plan ${planId}`;
-      report(stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
+      const next = `${context.command} keys create --developer ${id} --plan ${planId}`;
+      report(context.stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
     });
+}
 
+function addList(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'list', ['catalog developers list', 'catalog developers list --search film --limit 20'])
     .description('List developers, oldest first.')
     .option('--search <text>', 'only those with this text in the name of their project, in upper or lower case')
@@ -51,7 +61,9 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         readChunks<Developer>(limit, (after, most) => listDevelopers(db, { after, search, limit: most }));
       return reportRows(context, json, read, { name: 'developers', columns: COLUMNS });
     });
+}
 
+function addEdits(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'rename', 'catalog developers rename 1 "Film club Berlin"')
     .description("Change the name of a developer's project.")
     .argument('<id>', 'id of the developer', positiveInteger)
@@ -63,7 +75,7 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         () => [id],
       );
       const line = `Renamed the project of developer ${id} to "${name}".`;
-      report(stdout, json, { developer }, line);
+      report(context.stdout, json, { developer }, line);
     });
 
   const setPlanNotes = 'To move an existing key, use "catalog keys set-plan".';
@@ -73,9 +85,11 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
     .action(async (id: number, { plan, json }: { plan: string } & JsonFlag) => {
       const developer = await makeChange(context, (db) => setDeveloperPlan(db, id, plan));
-      report(stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
+      report(context.stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
     });
+}
 
+function addStateChanges(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
     .description("Refuse all of a developer's keys.")
     .argument('<id>', 'id of the developer', positiveInteger)
@@ -85,8 +99,8 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         (db) => suspendDeveloper(db, id),
         () => [id],
       );
-      const line = `Suspended developer ${id}. Their keys are refused from now on. To undo: ${command} developers reinstate ${id}`;
-      report(stdout, json, { developer }, line);
+      const line = `Suspended developer ${id}. Their keys are refused from now on. To undo: ${context.command} developers reinstate ${id}`;
+      report(context.stdout, json, { developer }, line);
     });
 
   addJsonCommand(developers, 'reinstate', 'catalog developers reinstate 1')
@@ -99,13 +113,10 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
         () => [id],
       );
       report(
-        stdout,
+        context.stdout,
         json,
         { developer },
         `Reinstated developer ${id}. Their keys are accepted again, except revoked and expired ones.`,
       );
     });
-
-  registerQuotas(developers, context);
-  registerSignIn(developers, context);
-};
+}

@@ -17,7 +17,7 @@ import { OperatorError } from '../../errors.js';
 import { urlOf, withLocalName } from '../../http/connection/server.js';
 import { countOf } from '../../platform/text/count.js';
 import { positiveInteger, text } from '../arguments.js';
-import type { RegisterCommand } from '../context.js';
+import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { age, shortTime, type Columns } from '../output/table.js';
@@ -39,10 +39,16 @@ const PASSKEY_COLUMNS: Columns<Passkey> = {
   'last used': ({ lastUsedAt }) => age(lastUsedAt),
 };
 
-/** `catalog developers sign-in-link|link|identities|unlink|passkeys|remove-passkey|sign-out` */
+/** `catalog developers sign-in-link|link|unlink|identities|sign-out|passkeys|remove-passkey` */
 export const registerSignIn: RegisterCommand = (developers, context) => {
-  const { stdout, config } = context;
+  addSignInLink(developers, context);
+  addIdentities(developers, context);
+  addSignOut(developers, context);
+  addPasskeys(developers, context);
+};
 
+function addSignInLink(developers: Command, context: CommandContext): void {
+  const { stdout, stderr, config } = context;
   addJsonCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`Print a link that signs a developer in. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`)
     .argument('<id>', 'id of the developer', positiveInteger)
@@ -50,14 +56,16 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       const publicUrl = publicUrlOf(config());
       const token = await makeChange(context, (db) => createSignInLink(db, id));
       if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
-        context.stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
+        stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
       }
       const url = signInLinkUrl(publicUrl, token);
       const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
       const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
       report(stdout, json, document, `${what}\n  ${url}`);
     });
+}
 
+function addIdentities(developers: Command, context: CommandContext): void {
   const addIdentityCommand = (name: string): Command =>
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
       .argument('<id>', 'id of the developer', positiveInteger)
@@ -69,7 +77,7 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
       await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }));
       const line = `Linked developer ${id}: this identity can now sign in as that developer.`;
-      report(stdout, json, { developerId: id, issuer, subject }, line);
+      report(context.stdout, json, { developerId: id, issuer, subject }, line);
     });
 
   addIdentityCommand('unlink')
@@ -81,7 +89,12 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
       const unlink = (db: Knex) => unlinkIdentity(db, id, { issuer, subject });
       const sessionsEnded = await makeChange(context, unlink);
       const line = `Unlinked the identity and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
-      report(stdout, json, { developerId: id, issuer, subject, sessionsEnded }, `${line} ${passkeysRemain(id)}`);
+      report(
+        context.stdout,
+        json,
+        { developerId: id, issuer, subject, sessionsEnded },
+        `${line} ${passkeysRemain(id)}`,
+      );
     });
 
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
@@ -90,16 +103,20 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .action((id: number, { json }: JsonFlag) =>
       reportRows(context, json, (db) => [listIdentities(db, id)], { name: 'identities', columns: IDENTITY_COLUMNS }),
     );
+}
 
+function addSignOut(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
     .argument('<id>', 'id of the developer', positiveInteger)
     .action(async (id: number, { json }: JsonFlag) => {
       const sessionsEnded = await makeChange(context, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(sessionsEnded, 'session')} of developer ${id}. ${passkeysRemain(id)}`;
-      report(stdout, json, { developerId: id, sessionsEnded }, line);
+      report(context.stdout, json, { developerId: id, sessionsEnded }, line);
     });
+}
 
+function addPasskeys(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'passkeys', 'catalog developers passkeys 1')
     .description('List the passkeys that can sign in as a developer.')
     .argument('<id>', 'id of the developer', positiveInteger)
@@ -117,9 +134,9 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
     .action(async (id: number, passkey: number, { json }: JsonFlag) => {
       const sessionsEnded = await makeChange(context, (db) => revokePasskey(db, id, passkey));
       const line = `Removed passkey ${passkey} and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
-      report(stdout, json, { developerId: id, passkey, sessionsEnded }, line);
+      report(context.stdout, json, { developerId: id, passkey, sessionsEnded }, line);
     });
-};
+}
 
 function passkeysRemain(id: number): string {
   return `Passkeys can still sign in: see "catalog developers passkeys ${id}".`;
