@@ -1,10 +1,11 @@
-import { Agent, get } from 'node:http';
-import { createSyntheticTitles } from '../support/catalog/synthetic-titles.js';
+import { Agent } from 'node:http';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { startServer, type ServerProcess } from '../support/program.js';
+import { CASE_NAMES, CASES, createCases, type Case, type CaseName } from './cases.js';
+import { timeRequest } from './load.js';
 import { count, median, print, printResults } from './measure.js';
 import { runCatalog } from './program.js';
-import { CASE_NAMES, CASES, createCases, type BenchRequest, type Case, type CaseName } from './speed/cases.js';
+import { fillCatalogue } from './servers.js';
 
 const MOST_GROWTH = 1.15;
 
@@ -37,7 +38,7 @@ export async function benchGrowth(sizes: readonly number[], seconds: number): Pr
     for (const size of sizes) subjects.push(await prepare(size));
     print(`Sending requests for ${seconds} s …\n`);
     await measure(subjects, seconds);
-    for (const { database } of subjects) print((await runCatalog(database.url, ['stats', 'verify'])).stdout);
+    for (const { database } of subjects) await runCatalog(database.url, ['stats', 'verify']);
   } finally {
     for (const { agent, server, database } of subjects) {
       agent.destroy();
@@ -62,10 +63,7 @@ export async function benchGrowth(sizes: readonly number[], seconds: number): Pr
 
 async function prepare(titles: number): Promise<Subject> {
   const database = await openTestDatabase();
-  await createSyntheticTitles(database.url, titles);
-  // As in a catalogue that has been in use for a while.
-  await database.db.raw('vacuum (analyze) titles');
-  await database.db.raw('checkpoint');
+  await fillCatalogue(database.db, database.url, titles);
   print(`Made ${count(titles)} synthetic titles\n`);
   return {
     titles,
@@ -88,25 +86,10 @@ async function measure(subjects: readonly Subject[], seconds: number): Promise<v
         const { requests } = subject.cases[name];
         for (let i = 0; i < TURN; i++) {
           const request = requests[(Math.abs(turn) * TURN + i) % requests.length];
-          const took = request === undefined ? NaN : await timeRequest(subject, request);
+          const took = await timeRequest(subject.server.url, request, subject.agent);
           if (turn >= 0) subject.times[name].push(took);
         }
       }
     }
   }
-}
-
-/** @returns milliseconds from sending the request to the last byte of its answer */
-function timeRequest({ server, agent }: Subject, { path, headers }: BenchRequest): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const start = performance.now();
-    get(`${server.url}/api/v1${path}`, { agent, headers }, (response) => {
-      response.once('error', reject);
-      response.once('end', () => {
-        if (response.statusCode === 200) resolve(performance.now() - start);
-        else reject(new Error(`${path}: ${response.statusCode ?? ''}`));
-      });
-      response.resume();
-    }).once('error', reject);
-  });
 }

@@ -4,16 +4,21 @@ import { fileURLToPath } from 'node:url';
 
 const CLI = fileURLToPath(new URL('../../.build/cli.js', import.meta.url));
 
-/** Makes the process write its peak memory, in KiB, to descriptor 3 when it exits. */
-const REPORT_PEAK = `data:text/javascript,${encodeURIComponent(
-  "import { writeSync } from 'node:fs'; process.on('exit', () => writeSync(3, String(process.resourceUsage().maxRSS)));",
+/** A command that does not end is killed. */
+const MOST_MS = 3_600_000;
+
+/** Makes the process write its costs to descriptor 3 when it exits: memory in KiB, CPU times in microseconds. */
+const REPORT_COSTS = `data:text/javascript,${encodeURIComponent(
+  "import { writeSync } from 'node:fs'; process.on('exit', () => writeSync(3, JSON.stringify(process.resourceUsage())));",
 )}`;
 
-/** The output and costs of a command. */
+/** The costs of a command. */
 export interface Run {
-  readonly stdout: string;
+  /** How many lines it printed. */
+  readonly lines: number;
   /** From the start of its process to the end of it. */
   readonly seconds: number;
+  readonly cpuSeconds: number;
   readonly peakMiB: number;
 }
 
@@ -24,21 +29,28 @@ export async function runCatalog(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Run> {
   const start = performance.now();
-  const child = spawn(process.execPath, ['--import', REPORT_PEAK, CLI, ...args], {
+  const child = spawn(process.execPath, ['--import', REPORT_COSTS, CLI, ...args], {
     env: { PATH: process.env.PATH, DATABASE_URL: databaseUrl, ...settings },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    timeout: MOST_MS,
   });
-  const output = { 1: '', 2: '', 3: '' };
-  for (const descriptor of [1, 2, 3] as const) {
+  const output = { 2: '', 3: '' };
+  let lines = 0;
+  child.stdio[1]?.on('data', (bytes: Buffer) => {
+    for (const byte of bytes) if (byte === 0x0a) lines += 1;
+  });
+  for (const descriptor of [2, 3] as const) {
     child.stdio[descriptor]?.on('data', (bytes: Buffer) => {
       output[descriptor] += bytes.toString();
     });
   }
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw new Error(`catalog ${args.join(' ')} ended with ${String(code)}: ${output[2]}`);
+  const { maxRSS, userCPUTime, systemCPUTime } = JSON.parse(output[3]) as NodeJS.ResourceUsage;
   return {
-    stdout: output[1],
-    seconds: (performance.now() - start) / 1000,
-    peakMiB: Number(output[3]) / 1024,
+    lines,
+    seconds: (performance.now() - start) / 1_000,
+    cpuSeconds: (userCPUTime + systemCPUTime) / 1e6,
+    peakMiB: maxRSS / 1_024,
   };
 }

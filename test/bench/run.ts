@@ -1,14 +1,12 @@
 import { tmpdir } from 'node:os';
-import { benchBeside } from './beside.js';
+import { benchBeside } from './beside/index.js';
+import { benchCosts } from './costs.js';
 import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
+import { benchMemory } from './memory.js';
 import { benchCatchingUp } from './mirror/catching-up.js';
 import { benchMirror } from './mirror/mirror.js';
-import { CASE_NAMES } from './speed/cases.js';
-import { benchCosts } from './speed/costs.js';
-import { benchSpeed } from './speed/index.js';
-import { benchMemory } from './speed/memory.js';
 import { benchWrites } from './writes.js';
 
 // Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process
@@ -25,9 +23,10 @@ interface Part {
   readonly isDecisive: boolean;
 }
 
-const effort = { rounds: numberIn('ROUNDS', 5), seconds: numberIn('SECONDS', 3) };
+const rounds = numberIn('ROUNDS', 5);
+const seconds = numberIn('SECONDS', 3);
 const titles = numberIn('TITLES', 1_000_000);
-const sizes = (wordsIn('SIZES') ?? ['10000', '100000', '1000000', '10000000']).map((size) => positive('SIZES', size));
+const sizes = (process.env.SIZES ?? '10000 100000 1000000 10000000').split(' ').map((size) => positive('SIZES', size));
 
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
@@ -36,24 +35,13 @@ const PARTS: Readonly<Record<string, Part>> = {
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   beside: {
     isDecisive: false,
-    run: () => benchBeside({ keys: numberIn('KEYS', 1_000_000), active: numberIn('ACTIVE', 20_000) }),
+    run: () => benchBeside(numberIn('KEYS', 1_000_000), numberIn('ACTIVE', 20_000)),
   },
-  catchup: { isDecisive: false, run: () => benchCatchingUp(titles, effort.rounds, effort.seconds) },
-  costs: { isDecisive: false, run: () => benchCosts({ titles, ...effort }) },
-  // The last two keep this process off one core.
-  speed: {
-    isDecisive: false,
-    run: () =>
-      benchSpeed({
-        titles,
-        ...effort,
-        cases: wordsIn('CASES') ?? CASE_NAMES,
-        out: process.env.OUT ?? '.cache/bench.json',
-      }),
-  },
+  catchup: { isDecisive: false, run: () => benchCatchingUp(titles, rounds, seconds) },
+  costs: { isDecisive: false, run: () => benchCosts(titles, rounds, seconds) },
   memory: {
     isDecisive: false,
-    run: () => benchMemory({ requests: numberIn('REQUESTS', 1_000_000), connections: numberIn('CONNECTIONS', 10_000) }),
+    run: () => benchMemory(numberIn('REQUESTS', 1_000_000), numberIn('CONNECTIONS', 10_000)),
   },
 };
 
@@ -65,10 +53,6 @@ function positive(variable: string, text: string | number): number {
   const value = Number(text);
   if (!(value > 0)) throw new Error(`${variable}: ${text} is not a number above 0`);
   return value;
-}
-
-function wordsIn(variable: string): string[] | undefined {
-  return process.env[variable]?.split(/[ ,]+/);
 }
 
 const named = process.argv.slice(2);

@@ -1,8 +1,8 @@
-import { generate, saturate } from '../load/load.js';
-import { count, median, printResults, type Result } from '../measure.js';
-import type { Case } from '../speed/cases.js';
-import { startSubject } from '../speed/servers.js';
-import { prepareSurroundings } from '../speed/surroundings.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Case } from '../cases.js';
+import { saturate, timesAtRate, WARM_UP_SECONDS } from '../load.js';
+import { count, median, percentile, printResults, type Result } from '../measure.js';
+import { prepareSurroundings, startSubject } from '../servers.js';
 
 /** Mirrors that each ask for the next page as soon as they have one. */
 const MIRRORS = 500;
@@ -13,12 +13,13 @@ const RATE = 50;
 /** Of the median of `/me` while nothing else happens. */
 const MOST_TIMES = 2;
 
-const WARM_UP_SECONDS = 2;
+/** Until the mirrors are connected and ask for pages, in milliseconds. */
+const BEGIN_MS = 500;
 
 /** Measures `/me` while mirrors catch up. @param seconds - of each round @returns whether all goals were met */
 export async function benchCatchingUp(titles: number, rounds: number, seconds: number): Promise<boolean> {
   const { stores, cases, close } = await prepareSurroundings(titles);
-  const server = await startSubject('service', stores);
+  const server = await startSubject(stores);
   const { requests } = cases.changes;
   const gzip = requests.map(({ path, headers }) => ({ path, headers: { ...headers, 'accept-encoding': 'gzip' } }));
   const loads: readonly (readonly [what: string, load: Case | undefined])[] = [
@@ -29,16 +30,16 @@ export async function benchCatchingUp(titles: number, rounds: number, seconds: n
   ];
   const { folder } = stores;
   try {
-    for (const load of [cases.me, cases.changes]) await saturate(server, load, WARM_UP_SECONDS, folder, MIRRORS);
+    for (const load of [cases.me, cases.changes]) await saturate(server.url, load, WARM_UP_SECONDS, folder, MIRRORS);
     const measured = loads.map(() => ({ p50: [] as number[], p99: [] as number[], pages: [] as number[] }));
     for (let round = 0; round < rounds; round += 1) {
       for (const [i, [, load]] of loads.entries()) {
-        // The generator does not count its first half second.
-        const catchUp = load && saturate(server, load, seconds + 1, folder, MIRRORS);
-        const { p50, p99 } = await generate(server, cases.me, seconds, folder, RATE);
+        const catchUp = load && saturate(server.url, load, seconds + 1, folder, MIRRORS);
+        await delay(BEGIN_MS);
+        const times = await timesAtRate(server.url, cases.me, seconds, RATE);
         const pages = await catchUp;
-        measured[i]?.p50.push(p50);
-        measured[i]?.p99.push(p99);
+        measured[i]?.p50.push(median(times));
+        measured[i]?.p99.push(percentile(times, 0.99));
         if (pages) measured[i]?.pages.push((pages.requests - pages.refused) / pages.seconds);
       }
     }

@@ -7,7 +7,7 @@ import { startProgram, startServer } from '../../support/program.js';
 import { temporaryFolder } from '../../support/temporary-folder.js';
 import { count, median, print, printResults, type Result } from '../measure.js';
 import { runCatalog, type Run } from '../program.js';
-import { keysFor } from '../speed/cases.js';
+import { keysFor } from '../cases.js';
 import { benchServerCost } from './server-cost.js';
 import { WRITES_PER_SECOND, writeSteadily } from './writer.js';
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
-import { fromRfc3339, toSeconds } from '../../../src/platform/time/micros.js';
-import { newDeveloper, newKey } from '../../support/keys/new-key.js';
+import { fromRfc3339, toSeconds } from '../../src/platform/time/micros.js';
+import { newDeveloper, newKey } from '../support/keys/new-key.js';
 
 /** One of the requests of a case. */
 export interface BenchRequest {
@@ -26,13 +26,6 @@ export const CASES = {
 export type CaseName = keyof typeof CASES;
 
 export const CASE_NAMES = Object.keys(CASES) as readonly CaseName[];
-
-/** Finds cases by name. @returns them in the order of {@link CASES} @throws Error for an unknown name */
-export function casesNamed(names: readonly string[]): readonly CaseName[] {
-  const unknown = names.filter((name) => !CASE_NAMES.some((known) => known === name));
-  if (unknown.length > 0) throw new Error(`No such case: ${unknown.join()}. There are ${CASE_NAMES.join()}`);
-  return CASE_NAMES.filter((known) => names.includes(known));
-}
 
 /** The number of titles and of feed positions that requests are spread over. */
 const PLACES = 500;

@@ -1,20 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { KeptConnections } from '../../support/http/kept-connections.js';
-import { send } from '../../support/request.js';
-import { saturate, toBytes } from '../load/load.js';
-import { residentMiB } from '../load/process-figures.js';
-import { count, median, printResults } from '../measure.js';
+import { KeptConnections } from '../support/http/kept-connections.js';
+import { send } from '../support/request.js';
 import type { Case } from './cases.js';
-import { startSubject, type Stores } from './servers.js';
-import { prepareSurroundings } from './surroundings.js';
-
-/** What to measure. */
-export interface MemoryOptions {
-  /** The requests that are sent before memory is measured again. */
-  readonly requests: number;
-  /** Connections that are used once and then held idle. */
-  readonly connections: number;
-}
+import { saturate, toBytes } from './load.js';
+import { count, median, printResults, type Result } from './measure.js';
+import { residentMiB } from './process-figures.js';
+import { prepareSurroundings, startSubject, type Stores } from './servers.js';
 
 const TITLES = 10_000;
 const STARTS = 5;
@@ -25,16 +16,22 @@ const MOST_SECONDS_TO_START = 1.5;
 const MOST_MIB_AT_REST = 120;
 const MOST_MIB_AFTER_ALL = 140;
 
-/** Measures how long a start takes, and the memory of the server process. @returns whether all goals were met */
-export async function benchMemory({ requests, connections }: MemoryOptions): Promise<boolean> {
+/**
+ * Measures how long a start takes, and the memory of the server process.
+ *
+ * @param requests - that are sent before memory is measured again
+ * @param connections - that are used once and then held idle
+ * @returns whether all goals were met
+ */
+export async function benchMemory(requests: number, connections: number): Promise<boolean> {
   const { stores, cases, close } = await prepareSurroundings(TITLES);
   try {
     const start = await timeToFirstAnswer(stores, cases.me);
-    const subject = await startSubject('service', stores);
+    const subject = await startSubject(stores);
     const atRest = await settledMemory(subject.pid);
     for (let sent = 0; sent < requests;) {
       for (const load of Object.values(cases)) {
-        sent += (await saturate(subject, load, PIECE_SECONDS, stores.folder)).requests;
+        sent += (await saturate(subject.url, load, PIECE_SECONDS, stores.folder)).requests;
       }
     }
     const afterAll = await settledMemory(subject.pid);
@@ -45,30 +42,23 @@ export async function benchMemory({ requests, connections }: MemoryOptions): Pro
     const withIdle = await settledMemory(subject.pid);
     idle.close();
     await subject.stop();
-    const rows: [string, string, string, boolean][] = [
-      [
-        'start to first answer',
-        `${start.toFixed(2)} s`,
-        `≤ ${MOST_SECONDS_TO_START} s`,
-        start <= MOST_SECONDS_TO_START,
-      ],
-      ['at rest', `${count(atRest)} MiB`, `≤ ${MOST_MIB_AT_REST} MiB`, atRest <= MOST_MIB_AT_REST],
-      [
-        `after ${count(requests)} requests`,
-        `${count(afterAll)} MiB`,
-        `≤ ${MOST_MIB_AFTER_ALL} MiB`,
-        afterAll <= MOST_MIB_AFTER_ALL,
-      ],
-    ];
+    const line = (what: string, figure: number, most: number, text: (value: number) => string): Result => ({
+      what,
+      figures: [text(figure)],
+      goal: { text: `≤ ${text(most)}`, isMet: figure <= most },
+    });
+    const inMiB = (value: number): string => `${count(value)} MiB`;
     const perConnection = ((withIdle - afterAll) * 1024) / connections;
     return printResults(
       'Start, and memory of the process (RSS)',
       [''],
       [
-        ...rows.map(([what, figure, text, isMet]) => ({ what, figures: [figure], goal: { text, isMet } })),
+        line('start to first answer', start, MOST_SECONDS_TO_START, (value) => `${value.toFixed(2)} s`),
+        line('at rest', atRest, MOST_MIB_AT_REST, inMiB),
+        line(`after ${count(requests)} requests`, afterAll, MOST_MIB_AFTER_ALL, inMiB),
         {
           what: `with ${count(connections)} idle connections`,
-          figures: [`${count(withIdle)} MiB, ${perConnection.toFixed(1)} KiB each`],
+          figures: [`${inMiB(withIdle)}, ${perConnection.toFixed(1)} KiB each`],
         },
       ],
     );
@@ -82,7 +72,7 @@ async function timeToFirstAnswer(stores: Stores, { requests: [request] }: Case):
   const times: number[] = [];
   for (let i = 0; i < STARTS && request !== undefined; i++) {
     const start = performance.now();
-    const subject = await startSubject('service', stores);
+    const subject = await startSubject(stores);
     const { status } = await send(subject.url, `/api/v1${request.path}`, { headers: request.headers });
     times.push((performance.now() - start) / 1000);
     await subject.stop();

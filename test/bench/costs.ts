@@ -1,14 +1,12 @@
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { LOADED_BY, saturate } from '../load/load.js';
-import { cpuSeconds } from '../load/process-figures.js';
-import { median, print, printResults } from '../measure.js';
+import { startRedisCluster } from '../support/redis/redis-cluster.js';
+import { send } from '../support/request.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
-import { WARM_UP_SECONDS, type Effort } from './rounds.js';
-import { machine, startSubject, type Subject } from './servers.js';
-import { startRedisCluster } from '../../support/redis/redis-cluster.js';
-import { send } from '../../support/request.js';
-import { prepareSurroundings } from './surroundings.js';
+import { saturate, WARM_UP_SECONDS } from './load.js';
+import { count, median, print, printResults } from './measure.js';
+import { cpuSeconds } from './process-figures.js';
+import { machine, prepareSurroundings, startSubject, type Subject } from './servers.js';
 
 /** The numbers of developers in the cases where each request comes from another one. */
 const SOME_DEVELOPERS = 500;
@@ -26,20 +24,22 @@ interface Part {
 /**
  * Measures the CPU time of a request in the service, in PostgreSQL and in Redis, while the server answers as many as it
  * can. The figures show what larger installations need.
+ *
+ * @param rounds - whose median counts @param seconds - of each round
  */
-export async function benchCosts({ titles, rounds, seconds }: Effort & { readonly titles: number }): Promise<void> {
+export async function benchCosts(titles: number, rounds: number, seconds: number): Promise<void> {
   const { db, stores, cases, close } = await prepareSurroundings(titles);
   const cluster = await startRedisCluster();
   const one: Part = {
-    server: await startSubject('service', stores),
+    server: await startSubject(stores),
     redisPids: [await pidOf(stores.redisUrl)],
   };
   const clustered: Part = {
-    server: await startSubject('service', { ...stores, redisUrl: cluster.environment.REDIS_URL ?? '' }),
+    server: await startSubject({ ...stores, redisUrl: cluster.environment.REDIS_URL ?? '' }),
     redisPids: await Promise.all(cluster.shards.map(({ master }) => pidOf(master.url))),
   };
   // It looks every key up.
-  const alone: Part = { server: await startSubject('service', { ...stores, redisUrl: '' }), redisPids: [] };
+  const alone: Part = { server: await startSubject({ ...stores, redisUrl: '' }), redisPids: [] };
   try {
     const { me, stats, changes, tail, title } = cases;
     const [some, many] = [await requestsOf(db, SOME_DEVELOPERS), await requestsOf(db, MANY_DEVELOPERS)];
@@ -63,20 +63,22 @@ export async function benchCosts({ titles, rounds, seconds }: Effort & { readonl
     const results = [];
     for (const [what, load, { server, redisPids } = one, revoked] of loads) {
       print(`Sending requests for ${what} …\n`);
-      await saturate(server, load, WARM_UP_SECONDS, stores.folder);
+      await saturate(server.url, load, WARM_UP_SECONDS, stores.folder);
       const parts = [[server.pid], await processesOf(db), redisPids];
       const micros: number[][] = parts.map(() => []);
+      const rates: number[] = [];
       for (let round = 0; round < rounds; round++) {
         const before = parts.map((part) => total(part, seen));
         const endRevocations = revokeAllTheWhile(server, revoked);
-        const { requests } = await saturate(server, load, seconds, stores.folder);
+        const { requests, seconds: took } = await saturate(server.url, load, seconds, stores.folder);
         endRevocations();
+        rates.push(requests / took);
         parts.forEach((part, i) => micros[i]?.push(((total(part, seen) - (before[i] ?? 0)) / requests) * 1e6));
       }
-      results.push({ what, figures: micros.map((part) => `${median(part).toFixed(1)} µs`) });
+      results.push({ what, figures: [...micros.map((part) => `${median(part).toFixed(1)} µs`), count(median(rates))] });
     }
-    print(`\n${machine()}; load by ${LOADED_BY}.\n`);
-    printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis'], results);
+    print(`\n${machine()}\n`);
+    printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis', 'requests a second'], results);
   } finally {
     for (const { server } of [one, clustered, alone]) await server.stop();
     await cluster.stop();
