@@ -12,7 +12,7 @@ export async function openApplication(
   parts: OpenedParts,
   metrics: RequestMetrics,
 ): Promise<Koa<RequestState>> {
-  const { config, log, packageRoot, site } = options;
+  const { config, command, log, packageRoot, site } = options;
   const { health, records, notices, copies, closer, isStopping, publicUrl } = parts;
   const { db, read, check: checkDatabase } = parts.databases;
   const { admit, limiter, redis, changeCallers } = parts.admission;
@@ -29,7 +29,7 @@ export async function openApplication(
   const reports = { ...common, db, failedReports: parts.failedReports, changeCallers };
   const authentication = { ...common, admit, failedAttempts: parts.failedKeys, quotaNotices: notices?.quotas };
   const hasPages = site !== undefined;
-  const forPages = { config, log, packageRoot, contract, health, limiter, redis };
+  const forPages = { config, command, log, packageRoot, contract, health, limiter, redis };
   return createApp({
     record: { log, metrics, usage: records.usage, failures: records.failures },
     closer,

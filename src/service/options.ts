@@ -15,6 +15,8 @@ export interface ServiceOptions {
   readonly droppedLines: () => number;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
+  /** How this program was started, such as `node .build/cli.js`. */
+  readonly command: string;
   /** The version of Node.js that runs this process. */
   readonly nodeVersion: string;
   /** Whether to bring the schema of DATABASE_URL up to date first. */

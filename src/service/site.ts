@@ -20,6 +20,8 @@ export { loadWebAuthn } from '../accounts/relying-party.js';
 
 interface SiteNeeds extends Omit<SiteParts, 'site'>, Pick<SiteOptions, 'publicUrl'> {
   readonly config: Config;
+  /** How this program was started. */
+  readonly command: string;
   readonly log: Logger;
   /** The folder of this package's package.json. */
   readonly packageRoot: string;
@@ -30,7 +32,7 @@ interface SiteNeeds extends Omit<SiteParts, 'site'>, Pick<SiteOptions, 'publicUr
 
 /** Opens the pages for people. */
 export async function openSite({ contract, ...needs }: SiteNeeds): Promise<Middleware> {
-  const { config, packageRoot, publicUrl } = needs;
+  const { config, command, packageRoot, publicUrl } = needs;
   return createSite({
     ...needs,
     contract: JSON.parse(contract) as Contract,
@@ -40,6 +42,7 @@ export async function openSite({ contract, ...needs }: SiteNeeds): Promise<Middl
       publicUrl,
       docs: () => '/docs',
       operatorContact: config.operatorContact,
+      command,
       attribution: config.attribution,
       ...createSignIn(needs),
     },

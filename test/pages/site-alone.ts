@@ -47,6 +47,7 @@ export async function serveWithoutDatabase(
     publicUrl: () => 'http://catalog.example',
     docs: () => '/docs',
     operatorContact: undefined,
+    command: 'catalog',
     attribution: undefined,
     failedSignIns: new FailedAttempts(),
     signInBy: undefined,

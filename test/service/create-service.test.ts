@@ -48,6 +48,7 @@ describe('a service that cannot be opened', () => {
       log: createLog('silent', process.stdout),
       droppedLines: () => 0,
       packageRoot,
+      command: 'catalog',
       nodeVersion: process.versions.node,
       migrate: false,
       overrides: {

@@ -89,6 +89,7 @@ export async function startService(options: TestServiceOptions = {}): Promise<Te
     log: createLog('info', keepLines(logged, changes)),
     droppedLines: () => 0,
     packageRoot: PACKAGE_ROOT,
+    command: 'node .build/cli.js',
     nodeVersion: process.versions.node,
     migrate: false,
     overrides: {

@@ -13,6 +13,8 @@ import type { Guide } from '../parts/guides/guide-pages.js';
 /** The parts that the operator pages are made from. */
 export interface OperatorParts {
   readonly config: Config;
+  /** How this program is started. */
+  readonly command: string;
   readonly log: Logger;
   readonly files: StaticFiles;
   readonly guides: readonly Guide[];

@@ -21,11 +21,11 @@ export function operatorKeyPath(prefix: string): string {
 }
 
 /** @returns the frame of every page for operators */
-export function operatorFrame({ files, url, config, publicUrl }: OperatorParts): PageFrame {
+export function operatorFrame({ files, url, config, command, publicUrl }: OperatorParts): PageFrame {
   const docs = (): string | undefined => (config.site ? `${publicUrl()}/docs` : undefined);
   // Browsers reach these pages by several addresses, such as a forwarded port. The server has refused any other name.
   const formOrigin = ({ host }: PageContext): string => `http://${host}`;
-  return { files, publicUrl: url, formOrigin, docs, operatorContact: undefined, Layout: OperatorLayout };
+  return { files, publicUrl: url, formOrigin, docs, operatorContact: undefined, command, Layout: OperatorLayout };
 }
 
 function OperatorLayout(props: LayoutProps): VNode {

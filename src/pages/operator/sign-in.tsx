@@ -3,7 +3,7 @@ import type { Next } from 'koa';
 import type { VNode } from 'preact';
 import { LINK_LIFETIME_MINUTES, spendLink } from '../../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
-import { CodeBlock, Notice } from '../parts/content/components.js';
+import { CommandBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
 import { page } from '../parts/frame/page.js';
 import { addLinkPage, readLink } from '../parts/forms/link-page.js';
@@ -81,7 +81,7 @@ function WayToSignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VN
         Create a one-time link on a machine that has the settings of this server, and open it in this browser within{' '}
         {LINK_LIFETIME_MINUTES} minutes.
       </p>
-      <CodeBlock label="Command" code="catalog operator sign-in-link" />
+      <CommandBlock args="operator sign-in-link" />
       <p class="muted">
         A session ends after an hour without use, after {ABSOLUTE_HOURS} hours, and when the server restarts.
       </p>

@@ -70,6 +70,8 @@ export interface PageFrame {
   readonly docs: () => string | undefined;
   /** Where developers reach the operator: a `mailto:` or web URL. */
   readonly operatorContact: string | undefined;
+  /** How the operator starts this program, such as `node .build/cli.js`: commands on pages begin with it. */
+  readonly command: string;
   /** Surrounds the body of a page; by default, the layout of the public pages. */
   readonly Layout?: (props: LayoutProps) => VNode;
 }

@@ -46,7 +46,7 @@ export async function openInternalServer(
 
 /** @returns the operator pages; undefined for a server without them */
 async function openOperatorPages(
-  { config, log, packageRoot, nodeVersion, operatorPages }: ServiceOptions,
+  { config, command, log, packageRoot, nodeVersion, operatorPages }: ServiceOptions,
   { databases, admission, failedAddresses, health, records, publicUrl }: OpenedParts,
   url: () => string,
   opened: CloseStack,
@@ -63,6 +63,7 @@ async function openOperatorPages(
   );
   return operatorPages.createOperatorPages({
     config,
+    command,
     log,
     nodeVersion,
     build: await readBuild(packageRoot),

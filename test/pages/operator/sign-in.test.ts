@@ -35,6 +35,7 @@ describe('sign-in to the operator pages', () => {
       assertHeaders(page, { 'cache-control': 'no-store', 'referrer-policy': 'strict-origin' });
     }
     assert.equal((await browser.get('/')).status, 303);
+    assert.ok((await browser.get('/sign-in')).text.includes('node .build/cli.js operator sign-in-link'));
     const token = path.slice('/sign-in/'.length);
     const signedIn = await browser.post('/sign-in', { token });
     assert.deepEqual([signedIn.status, signedIn.headers.location], [303, '/']);

@@ -1,7 +1,17 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { formatCount } from '../../../platform/text/count.js';
 import { toRfc3339 } from '../../../platform/time/micros.js';
-import { Badge, Facts, Notice, BothTimes, RelativeTime, Time, type Tone } from '../../parts/content/components.js';
+import {
+  Badge,
+  Deployment,
+  Facts,
+  Notice,
+  BothTimes,
+  RelativeTime,
+  Time,
+  type Tone,
+} from '../../parts/content/components.js';
 import type { DependencyState } from '../../../platform/telemetry/health.js';
 import { Table } from '../../parts/content/table.js';
 import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage.js';
@@ -107,6 +117,7 @@ function Unknown(): VNode {
 
 /** What needs attention, first of all. */
 function Summary({ components, jobs, facts }: Status): VNode {
+  const { command } = useContext(Deployment);
   const namesOf = (state: DependencyState): string =>
     components.flatMap(({ name, current }) => (current.state === state ? [name] : [])).join(', ');
   const [down, slow] = [namesOf('lost'), namesOf('slow')];
@@ -122,7 +133,7 @@ function Summary({ components, jobs, facts }: Status): VNode {
       {facts === undefined && 'PostgreSQL did not answer this page. '}
       {pending > 0 && (
         <>
-          {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>catalog migrate</code>.
+          {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>{command} migrate</code>.
         </>
       )}
     </Notice>

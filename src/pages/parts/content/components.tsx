@@ -176,11 +176,17 @@ export function harmless(text: string): string {
 }
 
 /** The facts about the deployment that every page shows. */
-export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'publicUrl' | 'docs'>>({
+export const Deployment = createContext<Pick<PageFrame, 'operatorContact' | 'command' | 'publicUrl' | 'docs'>>({
   operatorContact: undefined,
+  command: 'catalog',
   publicUrl: () => '',
   docs: () => undefined,
 });
+
+/** A command of this installation, to be copied. @param args - without the name of the program */
+export function CommandBlock({ args }: { readonly args: string }): VNode {
+  return <CodeBlock label="Command" code={`${useContext(Deployment).command} ${args}`} />;
+}
 
 const WORDS = 'the operator of this service';
 

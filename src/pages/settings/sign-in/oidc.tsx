@@ -19,7 +19,7 @@ import { clientAddress } from '../../../http/request/client-address.js';
 import { boundConcurrency } from '../../../http/request/concurrency.js';
 import { FIRST_PLAN } from '../../../limits/plans.js';
 import { isPlainText } from '../../../platform/text/plain-text.js';
-import { Button, CodeBlock, Operator } from '../../parts/content/components.js';
+import { Button, CodeBlock, CommandBlock, Operator } from '../../parts/content/components.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { readPlanNames } from '../../parts/content/plan-name.js';
 import { act, type Done } from '../../parts/forms/act.js';
@@ -148,10 +148,7 @@ function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
       </p>
       <CodeBlock label="Your identity" code={`Issuer:  ${issuer}\nSubject: ${subject}`} />
       <p>The operator runs this command:</p>
-      <CodeBlock
-        label="Command"
-        code={`catalog developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`}
-      />
+      <CommandBlock args={`developers link ID --issuer ${quoted(issuer)} --subject ${quoted(subject)}`} />
       <p>
         <Button href="/sign-in" label="Sign in again" />
       </p>

@@ -4,7 +4,7 @@ import { listPasskeys } from '../../../accounts/passkeys.js';
 import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import { findSession, RECENT_MINUTES, type Session } from '../../../accounts/sessions.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
-import { Button, CodeBlock, Notice, Operator, UserText } from '../../parts/content/components.js';
+import { Button, CommandBlock, Notice, Operator, UserText } from '../../parts/content/components.js';
 import { page } from '../../parts/frame/page.js';
 import { addPasskeySignIn, PASSKEY_SIGN_IN } from './passkey.js';
 import { PasskeyForm } from './passkey-form.js';
@@ -94,7 +94,7 @@ function Ways({ site, developer, passkeys }: WaysProps): VNode {
         <summary>For the operator</summary>
         <div>
           <p>Create the link with this command:</p>
-          <CodeBlock label="Command" code={`catalog developers sign-in-link ${developer ?? 'ID'}`} />
+          <CommandBlock args={`developers sign-in-link ${developer ?? 'ID'}`} />
         </div>
       </details>
       {party !== undefined && (passkeys ?? 0) === 0 && (
