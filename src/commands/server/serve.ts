@@ -46,6 +46,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       droppedLines,
       packageRoot,
       nodeVersion,
+      command: context.command,
       migrate,
       site,
       operatorPages,
