@@ -41,7 +41,7 @@ endif
 # Includes folders, whose time changes when a file in them is removed.
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
-.PHONY: help run key dev types format generate test test-quick redis programs check $(CHECKS) bench lab screenshots mutants \
+.PHONY: help run key link dev types format generate test test-quick redis programs check $(CHECKS) bench lab screenshots mutants \
   stryker drill clients contract spectral check-release package image sbom install build clean FORCE
 
 help: ## List these targets
@@ -55,6 +55,10 @@ run: $(BUILT) ## Start the service on its own PostgreSQL, with a demo catalogue 
 
 key: $(BUILT) ## Create another demo key
 	@exec node .build/cli.js keys create --demo
+
+link: $(BUILT) ## Print links that sign you in, as the demo developer and as the operator
+	@node .build/cli.js developers sign-in-link --demo
+	@exec node .build/cli.js operator sign-in-link
 
 ##@ Change it
 

@@ -45,6 +45,12 @@ describe('the program on its embedded PostgreSQL', () => {
     return (await send(url, '/api/v1/me', { headers: { authorization: `Bearer ${apiKey}` } })).status;
   }
 
+  /** @returns the service that the published copy is of */
+  async function copyOf(url: string, apiKey: string): Promise<string> {
+    const { json } = await send(url, '/copies/manifest.json', { headers: { authorization: `Bearer ${apiKey}` } });
+    return (json as { base_url: string }).base_url;
+  }
+
   it('a server whose port is in use ends with an error and leaves only its data behind, without a key that nobody has seen', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await once(holder, 'listening');
@@ -81,7 +87,11 @@ describe('the program on its embedded PostgreSQL', () => {
     );
     const [stats, changes, title] = data;
     assert.ok(Object.values(stats as object).every((count) => count > 0));
-    assert.equal((changes as unknown[]).length, 200);
+    const stamps = (changes as { updated_at: string }[]).map(({ updated_at: at }) => at);
+    const days = new Set(stamps.map((at) => at.slice(0, 10)));
+    assert.ok(days.size >= 6 && stamps.every((at) => !at.endsWith('0Z')), 'the changes are spread over the last week');
+    assert.match((await catalog('stats', 'verify')).stdout, /^All counters are correct/);
+    assert.equal(await copyOf(server.url, key), server.url.replace('127.0.0.1', 'localhost'));
     assert.equal((title as { title: string }).title, 'Blade Runner');
     const { code, stderr } = await server.stop();
     assert.deepEqual([code, stderr], [0, '']);
@@ -96,7 +106,11 @@ describe('the program on its embedded PostgreSQL', () => {
     const settings = { ...environment, DRAIN_SECONDS: ENDLESS_SECONDS };
     const server = await startServer(settings, ['--migrate', '--demo'], { detached: true });
     const link = await eventually('the welcome', () => /^ {2}(\S+)\/sign-in\/link\/(\S+)$/m.exec(server.output.stdout));
-    assert.match(server.output.stdout, /make key/);
+    assert.match(server.output.stdout, /make key\b.*make link\b/s);
+    const another = JSON.parse((await catalog('developers', 'sign-in-link', '--demo', '--json')).stdout) as {
+      url: string;
+    };
+    assert.equal(new URL(another.url).origin, link[1], 'with the port that the server chose');
     assert.match(server.output.stdout, /^ {2}curl -H "Authorization: Bearer \$CATALOG_API_KEY" 'http:.+\/stats'$/m);
     assert.doesNotMatch(server.output.stdout, KEY);
     assert.equal(link[1], server.url.replace('127.0.0.1', 'localhost'));

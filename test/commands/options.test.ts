@@ -110,7 +110,10 @@ const USAGES: Readonly<Record<string, Usage>> = {
   'developers suspend': { base: ofDeveloper },
   'developers reinstate': { base: ofDeveloper },
   'developers quotas': { base: ofDeveloper },
-  'developers sign-in-link': { base: ofDeveloper },
+  'developers sign-in-link': {
+    base: ofDeveloper,
+    effects: () => ({ '--demo': ['--demo', /either the id of a developer or --demo/] }),
+  },
   'developers link': {
     base: ({ developer }) => `${developer} --issuer ${IDENTITY.issuer} --subject ben-${developer}`,
     effects: ({ developer }) => ({

@@ -19,6 +19,7 @@ import { countOf } from '../../platform/text/count.js';
 import { positiveInteger, text } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
+import { readAddresses } from '../server/server-addresses.js';
 import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
 import { age, shortTime, type Columns } from '../output/table.js';
 
@@ -51,18 +52,26 @@ function addSignInLink(developers: Command, context: CommandContext): void {
   const { stdout, stderr, config } = context;
   addJsonCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`Print a link that signs a developer in. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`)
-    .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: JsonFlag) => {
-      const publicUrl = publicUrlOf(config());
-      const token = await makeChange(context, (db) => createSignInLink(db, id));
-      if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
-        stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
-      }
-      const url = signInLinkUrl(publicUrl, token);
-      const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
-      const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
-      report(stdout, json, document, `${what}\n  ${url}`);
-    });
+    .argument('[id]', 'id of the developer; required without --demo', positiveInteger)
+    .option('--demo', 'for the demo developer, in place of an id')
+    .action(
+      async (given: number | undefined, { demo = false, json }: JsonFlag & { demo?: boolean }, command: Command) => {
+        if (demo === (given !== undefined)) command.error('error: give either the id of a developer or --demo');
+        const running = await readAddresses(config(), context.packageRoot);
+        const publicUrl = publicUrlOf(config(), running?.url);
+        const { id, token } = await makeChange(context, async (db) => {
+          const developer = given ?? (await (await import('../server/demo.js')).requireDemoDeveloper(db)).id;
+          return { id: developer, token: await createSignInLink(db, developer) };
+        });
+        if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
+          stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
+        }
+        const url = signInLinkUrl(publicUrl, token);
+        const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
+        const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
+        report(stdout, json, document, `${what}\n  ${url}`);
+      },
+    );
 }
 
 function addIdentities(developers: Command, context: CommandContext): void {
@@ -152,14 +161,18 @@ function issuerUrl(value: string): string {
   }
 }
 
-/** @throws OperatorError if there are no pages to sign in to, or the server chooses its port itself */
-function publicUrlOf({ site, publicUrl, host, port }: Config): string {
+/**
+ * @param running - the origin that a running server has, if it is known
+ * @throws OperatorError if there are no pages to sign in to, or the server chooses its port itself
+ */
+function publicUrlOf({ site, publicUrl, host, port }: Config, running: string | undefined): string {
   if (!site) {
     throw new OperatorError('There are no developer settings to sign in to: SITE is off.', {
       advice: 'Create keys with "catalog keys create", or set SITE=on.',
     });
   }
   if (publicUrl !== undefined) return publicUrl;
+  if (running !== undefined) return withLocalName(running);
   if (port === 0) throw new OperatorError('Set PUBLIC_URL: with PORT 0 the server chooses its own port.');
   return withLocalName(urlOf(host, port));
 }

@@ -5,6 +5,7 @@ import { urlOf } from '../../http/connection/server.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { readAddresses } from './server-addresses.js';
 
 const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
 and keep that command running:
@@ -21,7 +22,9 @@ export const registerOperator: RegisterCommand = (program, context) => {
       `Print a link that signs you in to the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`,
     )
     .action(async ({ json }: JsonFlag) => {
-      const origin = originOf(config());
+      const { packageRoot } = context;
+      const running = await readAddresses(config(), packageRoot);
+      const origin = originOf(config(), running?.operatorUrl);
       const token = await makeChange(context, createOperatorLink);
       const url = operatorLinkUrl(origin, token);
       const what = `Sign-in link for the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes. If your server has\nanother METRICS_ADDRESS, change the address in it. Keep it secret:`;
@@ -29,14 +32,19 @@ export const registerOperator: RegisterCommand = (program, context) => {
     });
 };
 
-/** @returns the origin of the operator pages @throws OperatorError if there are none, or at no fixed port */
-function originOf({ metricsAddress, operatorPages }: Config): string {
+/**
+ * @param running - the origin that a running server has, if it is known
+ * @returns the origin of the operator pages
+ * @throws OperatorError if there are none, or at no fixed port
+ */
+function originOf({ metricsAddress, operatorPages }: Config, running: string | undefined): string {
   if (metricsAddress === undefined) {
     throw new OperatorError('There are no operator pages: METRICS_ADDRESS is off.', {
       advice: 'Set it to an address, such as :9464.',
     });
   }
   if (!operatorPages) throw new OperatorError('There are no operator pages: OPERATOR_PAGES is off.');
+  if (running !== undefined) return running;
   const { host, port } = metricsAddress;
   if (port === 0) {
     throw new OperatorError('Set METRICS_ADDRESS to a fixed port: with port 0 the server chooses its own.');

@@ -1,9 +1,14 @@
+import type { Knex } from 'knex';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { SETTINGS } from '../../config/settings.js';
 import type { OperatorError } from '../../errors.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { addExamples, addItems, addNotes } from '../output/help.js';
+import { withLocalName } from '../../http/connection/server.js';
 import { openServerLog } from '../../service/server-log.js';
+import type { Demo } from './demo.js';
+import { embeddedDataDir, keepAddresses } from './server-addresses.js';
 
 interface ServeFlags {
   migrate?: boolean;
@@ -26,8 +31,13 @@ export const registerServe: RegisterCommand = (program, context) => {
 };
 
 async function run({ migrate = false, demo = false }: ServeFlags, context: CommandContext): Promise<void> {
-  const { drains, packageRoot, nodeVersion } = context;
-  const config = context.config();
+  const { drains, packageRoot, command, nodeVersion } = context;
+  const settings = context.config();
+  const dataDir = embeddedDataDir(settings, packageRoot);
+  // Where nothing else is set, the demo publishes a copy, so that a mirror can be tried.
+  const demoCopies =
+    demo && dataDir !== undefined && settings.copiesDir === undefined ? join(dataDir, 'copies') : undefined;
+  const config = { ...settings, copiesDir: demoCopies ?? settings.copiesDir };
   const serverLog = await openServerLog(context, config);
   const { log, droppedLines } = serverLog;
   const databaseLost = new AbortController();
@@ -45,6 +55,7 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       log,
       droppedLines,
       packageRoot,
+      command,
       nodeVersion,
       command: context.command,
       migrate,
@@ -55,12 +66,19 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
     let isTooSoon = true;
     try {
       // Once it listens: a key that is made before a start that fails would never be seen.
-      const prepared =
-        demoData && (await context.withDatabase((db) => demoData.prepareDemo(db, packageRoot, ending), { bulk: true }));
-      isTooSoon = ending.aborted;
       const { url, metricsUrl, applied } = service;
+      const operatorUrl = operatorPages && metricsUrl && new URL(metricsUrl).origin;
+      await keepAddresses(config, packageRoot, { url, operatorUrl });
+      const prepare = async (db: Knex): Promise<Demo | undefined> => {
+        const prepared = await demoData?.prepareDemo(db, packageRoot, ending);
+        const publicUrl = config.publicUrl ?? withLocalName(url);
+        if (demoCopies !== undefined) await demoData?.publishDemoCopy(db, demoCopies, config, publicUrl, ending);
+        return prepared;
+      };
+      const prepared = demoData && (await context.withDatabase(prepare, { bulk: true }));
+      isTooSoon = ending.aborted;
       log.info({ url, metrics_url: metricsUrl, applied_migrations: applied }, 'listening');
-      if (prepared) serverLog.write(`${demoData.welcome(url, config, prepared)}\n`);
+      if (prepared) serverLog.write(`${demoData.welcome(url, config, prepared, context)}\n`);
       if (!ending.aborted) await once(ending, 'abort');
     } finally {
       // A signal that arrived before the server was ready needs no drain.
