@@ -138,7 +138,8 @@ export async function terminalFormatter(hasColors: boolean): Promise<(line: stri
   const { default: prettyLog } = await import('pino-pretty');
   const format = prettyLog.prettyFactory({
     colorize: hasColors,
-    ignore: 'pid',
+    // A start names every migration that it has applied.
+    ignore: 'pid,applied_migrations',
     singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   });
