@@ -58,6 +58,14 @@ export async function spendLink(
   return spent?.developer_id;
 }
 
+/** @returns whether a link still signs somebody in; looking spends nothing */
+export async function isValidLink(db: Knex, kind: 'developer' | 'operator', token: string): Promise<boolean> {
+  const hash = hashToken(token);
+  if (hash === undefined) return false;
+  const [found] = await db('sign_in_links').where({ hash, kind }).whereRaw('expires_at > now()').select('kind');
+  return found !== undefined;
+}
+
 /** @returns the address of a link's page @param publicUrl - an origin, without a slash at its end */
 export function signInLinkUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/sign-in/link/${token}`;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Next } from 'koa';
 import type { VNode } from 'preact';
-import { LINK_LIFETIME_MINUTES, spendLink } from '../../accounts/sign-in-links.js';
+import { isValidLink, LINK_LIFETIME_MINUTES, spendLink } from '../../accounts/sign-in-links.js';
 import type { PageContext, PageRouter } from '../parts/context.js';
 import { CommandBlock, Notice } from '../parts/content/components.js';
 import { PageError } from '../parts/frame/error-page.js';
@@ -29,17 +29,19 @@ export function addSignIn(
     page(ctx, { title: 'Sign in' }, <WayToSignIn isInterrupted={ctx.state.target.search.has('interrupted')} />);
   });
 
-  addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages' });
+  const isValid = (token: string): Promise<boolean> => isValidLink(db, 'operator', token);
+  const refuse = (): never => {
+    throw new PageError(
+      403,
+      'This sign-in link is not valid',
+      `A sign-in link works only once and expires after ${LINK_LIFETIME_MINUTES} minutes. Create a new one.`,
+    );
+  };
+  addLinkPage(router, { path: SIGN_IN, opens: 'the operator pages', isValid, refuse });
 
   router.post(SIGN_IN, async (ctx) => {
     // No limit on failures: a link has 256 random bits, and all operators behind a tunnel have one address.
-    if ((await spendLink(db, 'operator', readLink(ctx).values.token)) === undefined) {
-      throw new PageError(
-        403,
-        'This sign-in link is not valid',
-        `A sign-in link works only once and expires after ${LINK_LIFETIME_MINUTES} minutes. Create a new one.`,
-      );
-    }
+    if ((await spendLink(db, 'operator', readLink(ctx).values.token)) === undefined) refuse();
     sessions.end(ctx.cookies.get(cookie));
     setOperatorCookie(ctx, cookie, sessions.start());
     log.info({ request_id: ctx.state.requestId }, 'operator signed in');

@@ -56,6 +56,7 @@ describe('sign-in to the operator pages', () => {
     const ofDeveloper = await createSignInLink(world.db, await world.newDeveloper());
     for (const invalid of [token, ofDeveloper, UNKNOWN.token, 'x', '']) {
       assert.equal((await visitor().post('/sign-in', { token: invalid })).status, 403, invalid);
+      if (invalid !== '') assert.equal((await visitor().get(`/sign-in/${invalid}`)).status, 403, invalid);
     }
   });
 

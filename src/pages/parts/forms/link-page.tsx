@@ -1,4 +1,4 @@
-import type { PageRouter } from '../context.js';
+import type { PageContext, PageRouter } from '../context.js';
 import { formParser, FormActions } from './form.js';
 import { page } from '../frame/page.js';
 
@@ -7,17 +7,24 @@ interface LinkPage {
   readonly path: string;
   /** The pages that the link opens. */
   readonly opens: string;
+  readonly isValid: (token: string) => Promise<boolean>;
+  /** Answers for a link that is not valid, or throws. */
+  readonly refuse: (ctx: PageContext) => Promise<void> | void;
 }
 
 /**
- * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages. It is the
- * same for every token and takes no query.
+ * Adds the page of sign-in links. It only shows a button, since malware scanners open the links in messages, or that the
+ * link no longer works.
  */
-export function addLinkPage(router: PageRouter, { path, opens }: LinkPage): void {
-  router.get(`${path}/:token`, (ctx) => {
+export function addLinkPage(router: PageRouter, { path, opens, isValid, refuse }: LinkPage): void {
+  router.get(`${path}/:token`, async (ctx) => {
     // Keeps the token out of the Referer of the files that the page loads.
     ctx.set('Referrer-Policy', 'strict-origin');
     const { token = '' } = ctx.params as { token?: string };
+    if (!(await isValid(token))) {
+      await refuse(ctx);
+      return;
+    }
     page(
       ctx,
       { title: 'Sign in', section: 'settings' },

@@ -1,4 +1,4 @@
-import { spendLink } from '../../../accounts/sign-in-links.js';
+import { isValidLink, spendLink } from '../../../accounts/sign-in-links.js';
 import { ABSOLUTE_DAYS, findSession, startSession } from '../../../accounts/sessions.js';
 import type { Knex } from 'knex';
 import type { SignInWay } from '../../../events/events.js';
@@ -17,15 +17,8 @@ const LINK = '/sign-in/link';
 
 /** Adds the pages of sign-in links. Their form signs in its sender. */
 export function addSignInLink(router: PageRouter, parts: SiteParts): void {
-  addLinkPage(router, { path: LINK, opens: "your project's settings" });
-
-  router.post(LINK, async (ctx) => {
-    const { token } = readLink(ctx).values;
-    if (await signIn(ctx, parts.db, 'link', (transaction) => spendLink(transaction, 'developer', token))) {
-      returnTo(ctx);
-      return;
-    }
-    await countFailure(ctx, parts);
+  const isValid = (token: string): Promise<boolean> => isValidLink(parts.db, 'developer', token);
+  const refuse = async (ctx: PageContext): Promise<void> => {
     if ((await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined) {
       redirectAndConfirm(ctx, SETTINGS, 'signed_in_already');
       return;
@@ -38,6 +31,17 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
         <Operator /> for a new one.
       </>,
     );
+  };
+  addLinkPage(router, { path: LINK, opens: "your project's settings", isValid, refuse });
+
+  router.post(LINK, async (ctx) => {
+    const { token } = readLink(ctx).values;
+    if (await signIn(ctx, parts.db, 'link', (transaction) => spendLink(transaction, 'developer', token))) {
+      returnTo(ctx);
+      return;
+    }
+    await countFailure(ctx, parts);
+    await refuse(ctx);
   });
 }
 
