@@ -66,11 +66,6 @@ export class OidcProvider {
     private readonly warn: (message: string) => void,
   ) {}
 
-  /** The name of the provider, for people. */
-  get host(): string {
-    return new URL(this.settings.issuer).host;
-  }
-
   /** Whether {@link begin} needs no request to the provider. */
   get isDiscovered(): boolean {
     return this.#discovered !== undefined;

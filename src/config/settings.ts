@@ -90,6 +90,8 @@ export const SETTINGS = {
   oidcClientSecret: secret('OIDC_CLIENT_SECRET', String, 'client secret of this service at the provider'),
   oidcSignUp: setting('OIDC_SIGN_UP', false, parseSwitch,
     'on: everybody who signs in at the provider can register; off: only identities that you link can sign in', 'off'),
+  oidcName: optional('OIDC_NAME', parseCredit,
+    'name of the provider on the sign-in button, such as Example ID', "the issuer's host"),
   /** The number of proxies in front of the service; 0 for none. */
   trustedProxies: setting('TRUST_PROXY', 0, parseProxies,
     'number of trusted proxies; sets which X-Forwarded-For entry counts', 'off'),

@@ -55,7 +55,7 @@ function createSignIn({
   redis,
   log,
 }: Omit<SiteNeeds, 'contract'>): Pick<SiteOptions, 'failedSignIns' | 'signInBy'> {
-  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcSignUp, publicUrl } = config;
+  const { oidcIssuer, oidcClientId, oidcClientSecret, oidcName, oidcSignUp, publicUrl } = config;
   const failedSignIns = new FailedAttempts(redis, SIGN_IN_POLICY, 'sign-in-failures');
   // The settings of a provider are set together or not at all.
   if (
@@ -75,5 +75,5 @@ function createSignIn({
     },
     (message) => log.warn(message),
   );
-  return { failedSignIns, signInBy: { provider, signUp: oidcSignUp } };
+  return { failedSignIns, signInBy: { provider, name: oidcName ?? new URL(oidcIssuer).host, signUp: oidcSignUp } };
 }

@@ -119,6 +119,7 @@ const CASES: {
   ],
   oidcClientId: [undefined, { catalog: 'catalog' }, []],
   oidcClientSecret: [undefined, { 's e c': 's e c' }, []],
+  oidcName: [undefined, { ' Example ID ': 'Example ID' }, ['a\nb', 'x'.repeat(201)]],
   oidcSignUp: [false, { on: true, off: false }, ['yes', 'ON', '1']],
   trustedProxies: [0, { off: 0, '1': 1, '9': 9 }, ['0', '10', 'on', 'true', '-1', '1.5', '10.0.0.1']],
   site: [true, { on: true, off: false }, ['On', 'true', '1', 'no']],

@@ -82,8 +82,16 @@ export interface SiteOptions extends PageFrame {
   readonly attribution: string | undefined;
   /** Counts sign-ins that failed, by the address that tried. */
   readonly failedSignIns: FailedAttempts;
-  /** The identity provider that signs developers in, and whether new identities may sign up; undefined without one. */
-  readonly signInBy: { readonly provider: OidcProvider; readonly signUp: boolean } | undefined;
+  /** The identity provider that signs developers in; undefined without one. */
+  readonly signInBy:
+    | {
+        readonly provider: OidcProvider;
+        /** As developers call it. */
+        readonly name: string;
+        /** Whether new identities may sign up. */
+        readonly signUp: boolean;
+      }
+    | undefined;
 }
 
 /** The state of a request for a page. */

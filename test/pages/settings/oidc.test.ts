@@ -34,8 +34,8 @@ describe('signing in by OpenID Connect', () => {
 
   it('the way to a key begins with a sign-in at the provider, and with the operator for somebody who is not known', async () => {
     const { text } = await person().here.get('/', { accept: 'text/html' });
-    assert.ok(text.includes('href="#key">Get a key</a>'));
-    assert.match(text, /Sign in with.*127\.0\.0\.1:\d+.*The first time, .*the operator of this service/s);
+    assert.match(text, /href="\/settings\/keys\/new">Sign in with 127\.0\.0\.1:\d+ to get a key<\/a>/);
+    assert.match(text, /The first time, .*your administrator/s);
   });
 
   it('a linked identity opens the settings of its developer, at the page that was requested', async () => {
@@ -66,7 +66,7 @@ describe('signing in by OpenID Connect', () => {
     const { status, text, headers } = await person('eve').signIn();
     assert.equal(status, 403);
     assert.ok(text.includes(`Issuer:  ${provider.issuer}`) && text.includes('Subject: eve'));
-    assert.ok(text.includes(`catalog developers link ID --issuer ${provider.issuer} --subject eve`));
+    assert.ok(text.includes(`node .build/cli.js developers link ID --issuer ${provider.issuer} --subject eve`));
     assert.ok(!(headers['set-cookie'] ?? []).some((line) => line.startsWith('catalog-session=')));
     assert.equal((await person('eve').here.get('/sign-up')).status, 404);
     const attack = await person(`'; rm -rf / <script>alert(1)</script>`).signIn();

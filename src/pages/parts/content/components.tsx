@@ -188,27 +188,17 @@ export function CommandBlock({ args }: { readonly args: string }): VNode {
   return <CodeBlock label="Command" code={`${useContext(Deployment).command} ${args}`} />;
 }
 
-const WORDS = 'the operator of this service';
-
 /**
- * "The operator of this service", as a link to the operator's contact if the deployment has one.
+ * Whom to write to: the operator's contact as a link, or "your administrator" where the deployment has none.
  *
  * @example <p>Ask <Operator /> for a new link.</p>
  */
-export function Operator({ showsAddress = false }: { readonly showsAddress?: boolean }): VNode {
+export function Operator(): VNode {
   const { operatorContact: contact } = useContext(Deployment);
-  if (contact === undefined) return <>{WORDS}</>;
-  const link = <a href={contact}>{showsAddress ? withoutScheme(contact) : WORDS}</a>;
-  return showsAddress ? (
-    <>
-      {WORDS} at {link}
-    </>
-  ) : (
-    link
-  );
+  return contact === undefined ? <>your administrator</> : <a href={contact}>{withoutScheme(contact)}</a>;
 }
 
 /** @returns a contact as people write it, without the scheme and the query */
-function withoutScheme(contact: string): string {
+export function withoutScheme(contact: string): string {
   return contact.replace(/^mailto:([^?]+).*$/, '$1').replace(/^https?:\/\/|\/$/g, '');
 }

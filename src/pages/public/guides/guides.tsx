@@ -10,6 +10,7 @@ import {
   type Guide,
   type GuideShelf,
 } from '../../parts/guides/guide-pages.js';
+import { withoutScheme } from '../../parts/content/components.js';
 import { SearchBox } from '../../parts/content/search-form.js';
 
 /** Where the guides are. */
@@ -17,7 +18,7 @@ export const GUIDES_PATH = '/docs/guides';
 
 /** What each guide is about, in reading order. */
 export const GUIDES = {
-  'calling-the-api': 'Keys, limits, caching and errors, for developers whose back ends call the service.',
+  'calling-the-api': 'Authenticate, stay within limits, cache and handle errors.',
   'generate-an-sdk': 'Turn the contract into a typed client, in TypeScript and other languages.',
   mirroring: 'Keep a copy of the catalogue in PostgreSQL that never misses a change.',
   'following-the-feed': 'Follow the changes with a loop of your own, in four languages.',
@@ -67,8 +68,9 @@ const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+ask
 function asDeployed(text: string, { attribution, operatorContact, publicUrl }: PublicOptions): string {
   const credited = attribution === undefined ? text : text.replace(CREDIT, () => `this credit: \`${attribution}\``);
   const shown = EXAMPLE_ORIGINS.reduce((changed, origin) => changed.replaceAll(origin, publicUrl()), credited);
-  if (operatorContact === undefined) return shown;
-  return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, (words) => `[${words}](${operatorContact})`);
+  const operator =
+    operatorContact === undefined ? 'your administrator' : `[${withoutScheme(operatorContact)}](${operatorContact})`;
+  return shown.replaceAll(/the\s+operator\s+of\s+this\s+service/g, () => operator);
 }
 
 /** @returns Markdown whose links fit the addresses of the site. Those to other guides are relative. */

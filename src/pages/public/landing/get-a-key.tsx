@@ -1,17 +1,22 @@
 import type { VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { FIRST_PLAN, type Plan } from '../../../limits/plans.js';
 import type { PublicOptions } from '../context.js';
-import { Operator } from '../../parts/content/components.js';
+import { Button, Deployment, Operator, withoutScheme } from '../../parts/content/components.js';
 
 const NEW_KEY = '/settings/keys/new';
 
-interface GetAKeyProps {
-  readonly signInBy: PublicOptions['signInBy'];
-}
+type GetAKeyProps = Pick<PublicOptions, 'signInBy'>;
 
-/** @returns where "Get a key" leads: to the form where everybody can sign in, else to how to get access */
-export function keyAddress({ signInBy }: GetAKeyProps): string {
-  return signInBy?.signUp === true ? NEW_KEY : '#key';
+/** The way to a key in one press: the form, behind the sign-in that there is, or the person to write to. */
+export function GetAKey({ signInBy }: GetAKeyProps): VNode {
+  const { operatorContact } = useContext(Deployment);
+  if (signInBy !== undefined) {
+    const label = signInBy.signUp ? 'Get a key' : `Sign in with ${signInBy.name} to get a key`;
+    return <Button href={NEW_KEY} tone="primary" label={label} />;
+  }
+  if (operatorContact === undefined) return <Button href="#key" tone="primary" label="Get a key" />;
+  return <Button href={operatorContact} tone="primary" label={`Ask ${withoutScheme(operatorContact)} for a key`} />;
 }
 
 interface KeyStepsProps extends GetAKeyProps {
@@ -42,22 +47,21 @@ function Access({ signInBy, plans }: KeyStepsProps): VNode {
   if (signInBy === undefined) {
     return (
       <>
-        <strong>Ask for access.</strong> Contact <Operator showsAddress />. You get a link that signs you in to your
-        project.
+        <strong>Ask for access.</strong> Contact <Operator />. You get a link that signs you in to your project.
       </>
     );
   }
-  const { signUp, provider } = signInBy;
+  const { signUp, name } = signInBy;
   const plan = plans?.find(({ id }) => id === FIRST_PLAN);
-  const signIn = <a href={NEW_KEY}>Sign in with {provider.host}</a>;
+  const signIn = <a href={NEW_KEY}>Sign in with {name}</a>;
   return signUp ? (
     <>
       <strong>{signIn}</strong> and name your project.{plan !== undefined && ` It starts on the ${plan.name} plan.`}
     </>
   ) : (
     <>
-      <strong>{signIn}.</strong> The first time, you get two lines that identify you. Send them to{' '}
-      <Operator showsAddress />, who links you to a project.
+      <strong>{signIn}.</strong> The first time, you get two lines that identify you. Send them to <Operator />, who
+      links you to a project.
     </>
   );
 }

@@ -13,7 +13,7 @@ import { publicPage } from '../../parts/frame/page.js';
 import { GuideCards } from '../../parts/guides/guide-pages.js';
 import { SampleTabs } from '../../parts/content/samples.js';
 import { GUIDES_PATH } from '../guides/guides.js';
-import { keyAddress, KeySteps } from './get-a-key.js';
+import { GetAKey, KeySteps } from './get-a-key.js';
 import { Newest, Plans, Totals } from './numbers.js';
 import { STATUS_PATH, statusForCallers, type ServiceStatus } from '../status.js';
 
@@ -79,7 +79,8 @@ function LandingPage({ numbers, status, site }: Landing & { readonly site: Publi
           <h2 id="key">Get a key</h2>
           <p>
             Every call needs an API key. Use keys in back ends only, never in client-side code. Create one per
-            environment, so that you can revoke each on its own: a revoked key fails on the very next request.
+            environment, so you can revoke one without breaking the others: a revoked key fails on the very next
+            request.
           </p>
         </div>
         <KeySteps signInBy={site.signInBy} plans={numbers?.plans} />
@@ -128,7 +129,7 @@ function Hero({ status, site }: Pick<Landing, 'status'> & { readonly site: Publi
           </Notice>
         ))}
         <p class="hero-actions">
-          <Button href={keyAddress(site)} tone="primary" label="Get a key" />
+          <GetAKey signInBy={site.signInBy} />
           <Button href="/docs" label="Read the reference" />
         </p>
         <p class="cluster">

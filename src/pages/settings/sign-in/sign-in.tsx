@@ -72,7 +72,7 @@ interface WaysProps {
 
 function Ways({ site, developer, passkeys }: WaysProps): VNode {
   const party = relyingPartyOf(site.publicUrl());
-  const issuer = site.signInBy?.provider.host;
+  const issuer = site.signInBy?.name;
   // Somebody who is not signed in may have no passkey, but everybody may have an identity at the provider.
   const isPasskeyFirst = developer !== undefined || issuer === undefined;
   // For somebody who is known to have no passkey, the browser would look for one in vain.
@@ -88,7 +88,7 @@ function Ways({ site, developer, passkeys }: WaysProps): VNode {
       <div class="sign-in-ways">{isPasskeyFirst ? [passkey, provider] : [provider, passkey]}</div>
       <h2>Sign in with a link</h2>
       <p>
-        Ask <Operator /> for a one-time link, and open it in this browser within ten minutes.
+        Ask <Operator /> for a sign-in link, and open it in this browser within ten minutes.
       </p>
       <details class="fold">
         <summary>For the operator</summary>
