@@ -59,7 +59,7 @@ describe('the site', () => {
       const page = await visitor.get(path, BROWSER);
       // The address of a link is a secret, but its form must name its origin.
       const isLink = path.startsWith('/sign-in/link/');
-      assertPage(page, 200, isLink ? { 'referrer-policy': 'strict-origin' } : {});
+      assertPage(page, isLink ? 403 : 200, isLink ? { 'referrer-policy': 'strict-origin' } : {});
       assert.deepEqual(faultsOf(page.text), [], path);
     }
     const operator = await signInOperator(service);
