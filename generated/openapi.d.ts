@@ -53,7 +53,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the current key
+         * Get your project and plan
          * @description Returns the key's project, public prefix and plan.
          */
         get: operations["getMe"];

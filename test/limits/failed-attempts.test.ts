@@ -62,7 +62,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       assert.match(seconds, /^[1-9]\d?$/);
       assertProblem(reply, 'rate_limit_exceeded', {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-        detail: `Too many invalid keys from your IP address. Requests with a valid key are still served; otherwise wait ${seconds} s (see Retry-After).`,
+        detail: `Too many invalid keys from your IP address. Requests with a valid key are still served; otherwise wait ${seconds} s.`,
         members: { 'violated-policies': ['failures'] },
         headers: {
           'ratelimit-policy': `"failures";q=${LIMIT};w=60`,

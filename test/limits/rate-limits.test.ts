@@ -51,7 +51,7 @@ describe('rate limits', () => {
         const windows = violated.map((name) => `per ${name}`).join(' and ');
         assertProblem(reply, 'rate_limit_exceeded', {
           type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-          detail: `You have used up your plan's requests ${windows}. Wait ${retryAfter} s (see Retry-After), then try again.`,
+          detail: `You have used up your plan's requests ${windows}. Wait ${retryAfter} s, then try again.`,
           members: { 'violated-policies': [...violated] },
           headers: {
             vary: 'Authorization, X-API-Key',

@@ -20,7 +20,7 @@ export function rateLimitExceeded(violated: readonly Quota[]): Problem {
   const names = violated.map(({ name }) => name);
   return new Problem(
     'rate_limit_exceeded',
-    `You have used up your plan's requests per ${names.join(' and per ')}. Wait ${String(seconds)} s (see Retry-After), then try again.`,
+    `You have used up your plan's requests per ${names.join(' and per ')}. Wait ${String(seconds)} s, then try again.`,
     { type: QUOTA_EXCEEDED, members: { 'violated-policies': names }, headers: { 'Retry-After': String(seconds) } },
   );
 }
@@ -30,13 +30,9 @@ const VALID_KEY_OR_WAIT = 'Requests with a valid key are still served; otherwise
 /** The refusal of a failed key, after many failed keys from the same address. @param advice - the seconds follow */
 export function tooManyFailures(state: LimitState, advice = VALID_KEY_OR_WAIT): Problem {
   const seconds = String(state.resetSeconds);
-  return new Problem(
-    'rate_limit_exceeded',
-    `Too many invalid keys from your IP address. ${advice} ${seconds} s (see Retry-After).`,
-    {
-      type: QUOTA_EXCEEDED,
-      members: { 'violated-policies': [state.name] },
-      headers: { 'Retry-After': seconds, ...rateLimitFields([state]) },
-    },
-  );
+  return new Problem('rate_limit_exceeded', `Too many invalid keys from your IP address. ${advice} ${seconds} s.`, {
+    type: QUOTA_EXCEEDED,
+    members: { 'violated-policies': [state.name] },
+    headers: { 'Retry-After': seconds, ...rateLimitFields([state]) },
+  });
 }

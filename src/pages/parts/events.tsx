@@ -7,7 +7,7 @@ import { KeyName, KeyReference } from './keys.js';
 
 const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
   operator: 'Operator',
-  finder: 'Somebody who found the key',
+  finder: 'Reported by a finder',
   system: 'The service',
 };
 

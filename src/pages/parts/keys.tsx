@@ -207,7 +207,7 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
-        Revoking <KeyReference {...record} /> cannot be undone. Requests with it will fail immediately.{' '}
+        Revoking <KeyReference {...record} /> cannot be undone. Requests with it then fail immediately.{' '}
         <LastUse of="It" record={record} />
       </p>
       {replaced !== undefined && (

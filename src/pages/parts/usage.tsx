@@ -76,7 +76,7 @@ export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
 export function successRate(counts: UsageCounts): string {
   const all = total(counts);
   if (all === 0) return '–';
-  return counts.served === all ? '100%' : `${(Math.floor((counts.served / all) * 1000) / 10).toFixed(1)}%`;
+  return counts.served === all ? '100%' : `${Math.min((counts.served / all) * 100, 99.9).toFixed(1)}%`;
 }
 
 /** The height of a chart above its axis, in pixels. */

@@ -20,8 +20,7 @@ export function FirstCall({ keyPrefix }: { readonly keyPrefix: string | undefine
       <SampleTabs name="first-call" baseUrl={baseUrl} target="/api/v1/stats" keyPrefix={keyPrefix} />
       {keyPrefix !== undefined && (
         <p class="notice tone-info" role="status" data-wait={`${keyPath(keyPrefix)}/first-request.txt`}>
-          Waiting for your first request… It shows here about ten seconds after you send it.{' '}
-          <a href={keyPath(keyPrefix)}>Check now</a>
+          Waiting for your first request… (takes up to 10 s to appear) <a href={keyPath(keyPrefix)}>Check now</a>
         </p>
       )}
       <p>

@@ -64,8 +64,8 @@ function SessionsPage({ ownId, sessions }: Awaited<ReturnType<typeof loadSession
   return (
     <>
       <p>
-        These browsers are signed in to your project. If you do not recognise one, end its session and tell <Operator />
-        .
+        These browsers are signed in to your project. If you do not recognise one, end its session and contact{' '}
+        <Operator />.
       </p>
       <SessionTable sessions={sessions.rows} own={{ id: ownId, endPath: `${PATH}/end` }} />
       <Pager page={sessions} />

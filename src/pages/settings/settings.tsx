@@ -62,7 +62,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
       { title, section: 'settings' },
       <>
         {takeNotice(ctx)}
-        {!isSignedIn && <p role="status">This browser can no longer open your settings. Your keys stay active.</p>}
+        {!isSignedIn && <p role="status">You’re signed out. Your API keys still work.</p>}
         <p>
           <Button href={address} tone="primary" label={label} />
         </p>

@@ -19,12 +19,12 @@ describe('the fields of the rate limits', () => {
 
 describe('the problem of a used-up quota', () => {
   const REFUSALS = [
-    [[MINUTE], '7', "You have used up your plan's requests per minute. Wait 7 s (see Retry-After), then try again."],
-    [[DAY], '3601', "You have used up your plan's requests per day. Wait 3601 s (see Retry-After), then try again."],
+    [[MINUTE], '7', "You have used up your plan's requests per minute. Wait 7 s, then try again."],
+    [[DAY], '3601', "You have used up your plan's requests per day. Wait 3601 s, then try again."],
     [
       [MINUTE, DAY],
       '3601',
-      "You have used up your plan's requests per minute and per day. Wait 3601 s (see Retry-After), then try again.",
+      "You have used up your plan's requests per minute and per day. Wait 3601 s, then try again.",
     ],
     [
       [
@@ -32,7 +32,7 @@ describe('the problem of a used-up quota', () => {
         { ...DAY, resetSeconds: 2 },
       ],
       '60',
-      "You have used up your plan's requests per minute and per day. Wait 60 s (see Retry-After), then try again.",
+      "You have used up your plan's requests per minute and per day. Wait 60 s, then try again.",
     ],
   ] as const;
 

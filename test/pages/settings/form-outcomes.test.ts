@@ -94,7 +94,7 @@ describe('a form that fails, and pages that wait', () => {
       const { status, text } = await visitor.post(NEW, FIELDS);
       assert.equal(status, 503);
       assert.ok(!text.includes('Nothing was changed'), text);
-      assert.match(text, /may have been made\. Check <a href="\/settings\/keys">your keys<\/a>/);
+      assert.match(text, /don’t know whether this was saved\. Check <a href="\/settings\/keys">your keys<\/a> first/);
       assert.ok(text.includes(BACK));
     } finally {
       await held.release();

@@ -166,7 +166,7 @@ describe('the pages of keys', () => {
         `Enter a date from ${inDays(1)} to ${inDays(MOST_DAYS)}.`,
       ],
       [[{ lifetime: 'date', date: '', label: 'kept' }], '<a href="#date">Enter an expiry date.</a>'],
-      [[{ lifetime: '30', date: '2100-02-28', label: 'kept' }], 'To use this date, choose “On a date”.'],
+      [[{ lifetime: '30', date: '2100-02-28', label: 'kept' }], 'To use this date, choose “Custom date”.'],
       [labels.map((label) => ({ lifetime: '365', date: '', label })), 'Use at most 200 characters'],
       [
         [{ lifetime: '365', date: '', label: key.key }],
@@ -291,7 +291,7 @@ describe('the pages of keys', () => {
       assert.equal(page.includes(`href="${pathOf(key)}/`), [active, rolled].includes(key), 'it can be changed');
       assert.equal(page.includes('Make your first call'), key === active);
     }
-    assert.match(list, / 3 of 20 active keys, and 1 rolled /);
+    assert.match(list, / 3 of 20 keys in use \(1 more being rolled\) /);
     await suspendDeveloper(db, developerId);
     const suspended = await read(LIST);
     assert.doesNotMatch(suspended, / Active (?!keys)|Create a key/);

@@ -56,17 +56,17 @@ export function keyStories(stage: Stage): void {
       [first.slice(0, 12)],
     );
     await page.getByText(/^Received: a request to \w+, successful\.$/).waitFor();
-    await page.getByRole('link', { name: 'I have saved it' }).click();
+    await page.getByRole('link', { name: 'Done, I’ve saved it' }).click();
     await page.getByRole('heading', { name: 'a label that is as long' }).waitFor();
     assert.equal(await page.getByText('first request').count(), 0);
     await page.getByRole('link', { name: 'Roll key' }).click();
-    await page.getByRole('group', { name: 'Keep the old key for' }).getByLabel('1 hour').check();
+    await page.getByRole('group', { name: 'Old key stays valid for' }).getByLabel('1 hour').check();
     await page.getByRole('button', { name: 'Roll key' }).click();
     await page.getByRole('heading', { name: 'Key rolled' }).waitFor();
     const second = await shownKey(page);
     assert.deepEqual([await statusOf(first), await statusOf(second)], [200, 200]);
 
-    await page.getByRole('link', { name: 'I have saved it' }).click();
+    await page.getByRole('link', { name: 'Done, I’ve saved it' }).click();
     await page.getByRole('link', { name: 'All keys' }).click();
     await page.getByText(`Replaced by ${second.slice(0, 12)} (a label`).waitFor();
     await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
@@ -81,7 +81,7 @@ export function keyStories(stage: Stage): void {
     await page.getByText('The key has been revoked').waitFor();
     assert.equal(await statusOf(second), 401);
     await page.goto('/settings/events');
-    for (const text of ['Key rolled:', 'Somebody who found the key']) await page.getByText(text).waitFor();
+    for (const text of ['Key rolled:', 'Reported by a finder']) await page.getByText(text).waitFor();
     assertNoFault();
   });
 

@@ -190,7 +190,7 @@ export function ErrorSummary({ errors }: ErrorSummaryProps): VNode | null {
   return (
     <div class="notice error-summary tone-danger" role="alert" tabIndex={-1} autofocus>
       <p>
-        <strong>Nothing was changed. Correct {wrong.length === 1 ? 'this' : 'these'} and submit the form again:</strong>
+        <strong>Nothing was saved. Fix {wrong.length === 1 ? 'this' : 'these'} and try again:</strong>
       </p>
       <ul>
         {wrong.map(([name, message]) => (

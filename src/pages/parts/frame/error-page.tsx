@@ -77,7 +77,7 @@ export function answerError(ctx: PageContext, { status, title, detail, headers, 
     outcome = 'The form may have been processed. It does no harm to submit it again.';
   } else if (status >= 500 && record && ctx.state.mayHaveChanged) {
     const check = <a href={record.address}>{record.label}</a>;
-    outcome = ['Your change may have been made. Check ', check, ' before you submit the form again.'];
+    outcome = ['We don’t know whether this was saved. Check ', check, ' first.'];
   }
   ctx.set(headers);
   page(

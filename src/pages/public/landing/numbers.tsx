@@ -11,7 +11,7 @@ const COUNTS: readonly (readonly [keyof Counts, string])[] = [
   ['titles', 'Titles'],
   ['movies', 'Movies'],
   ['series', 'Series'],
-  ['available_in_library', 'In the library'],
+  ['available_in_library', 'Available in the library'],
   ['people', 'People'],
   ['collections', 'Collections'],
 ];

@@ -30,7 +30,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
   'Following the changes': ['pagination', 'paging', 'cursor', 'sync', 'webhook', 'webhooks'],
   'The loop': ['poll', 'polling', 'poll interval', 'how often to poll'],
   'Cache responses': ['cache', 'caching', 'conditional request'],
-  'Compress pages': ['compression', 'gzip', 'brotli'],
+  Compression: ['compression', 'gzip', 'brotli'],
   'Stay within your limits': ['backoff', 'back off', 'retry', 'retries', 'throttling'],
   'Rate limits': ['limit', 'limits', 'quota', 'quotas', 'throttling'],
   Versions: ['changelog', 'release notes', 'versioning', 'deprecation', 'breaking changes'],

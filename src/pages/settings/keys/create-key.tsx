@@ -82,8 +82,8 @@ function NewKeyPage({ created, replaced }: NewKeyProps): VNode {
   return (
     <>
       <Notice tone="warning" role="status">
-        <strong>Copy this key now.</strong> You will not be able to see it again, because only its hash is stored. Keep
-        it out of client-side code and repositories.
+        <strong>Copy this key now.</strong> You will not be able to see it again, because we store only a hash. Keep it
+        out of client-side code and repositories.
       </Notice>
       <div data-secret>
         <figure class="new-key secret">
@@ -93,7 +93,7 @@ function NewKeyPage({ created, replaced }: NewKeyProps): VNode {
             <button type="button" class="button button-primary scripted" data-copy autofocus>
               Copy key
             </button>
-            <Button href={keyPath(prefix)} label="I have saved it" />
+            <Button href={keyPath(prefix)} label="Done, I’ve saved it" />
           </div>
         </figure>
       </div>

@@ -16,8 +16,8 @@ const LIFETIMES = [
   { value: '30', days: 30 },
   { value: '90', days: 90 },
   { value: '365', days: 365 },
-  { value: 'date', label: 'On a date' },
-  { value: 'none', label: 'Never' },
+  { value: 'date', label: 'Custom date' },
+  { value: 'none', label: 'Never expires' },
 ] as const;
 
 /** The value of the option that keeps the present expiry of a key. */
@@ -52,7 +52,7 @@ export function checkDate<Sent extends ExpirySubmission>(form: Sent): Sent {
 
 function dateFault({ lifetime, date }: ExpirySubmission['values']): string | undefined {
   if (lifetime !== 'date') {
-    return date === '' ? undefined : 'To use this date, choose “On a date”. Otherwise clear it.';
+    return date === '' ? undefined : 'To use this date, choose “Custom date”. Otherwise clear it.';
   }
   if (date === '') return 'Enter an expiry date.';
   if (parseExpiryTime(date) !== undefined) return undefined;
@@ -168,7 +168,7 @@ export function ExpiryFields({
       <Field
         name="lifetime"
         label="Expires"
-        hint="An expiry date limits the damage if the key leaks."
+        hint="Keys that expire limit the damage of a leak."
         value={values.lifetime}
         options={options}
       />
@@ -176,7 +176,7 @@ export function ExpiryFields({
         name="date"
         type="date"
         label="Expiry date"
-        hint="For “On a date”. The key expires at 00:00 UTC on that date."
+        hint="For “Custom date”. The key expires at 00:00 UTC on that date."
         value={values.date}
         error={errors.date}
         min={dayAfter(1)}

@@ -45,8 +45,8 @@ function KeyListPage({ isSuspended, isRecent, search, counts, keys }: KeyList): 
   return (
     <div class="key-list">
       <p>
-        Use one key per environment, so that you can revoke each on its own. “Last used” may be up to five minutes
-        behind.
+        Use one key per environment, so you can revoke one without breaking the others. “Last used” may be up to five
+        minutes behind.
       </p>
       {!isSuspended && counts.active >= MAX_ACTIVE_KEYS && <NoRoom />}
       {!isSuspended && !isRecent && (
@@ -60,7 +60,8 @@ function KeyListPage({ isSuspended, isRecent, search, counts, keys }: KeyList): 
           <p class="cluster">
             <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create a key" />
             <span class="muted">
-              {counts.active} of {MAX_ACTIVE_KEYS} active keys{counts.rolled > 0 && `, and ${counts.rolled} rolled`}
+              {counts.active} of {MAX_ACTIVE_KEYS} keys in use
+              {counts.rolled > 0 && ` (${counts.rolled} more being rolled)`}
             </span>
           </p>
         )}

@@ -17,7 +17,7 @@ export const LABEL_FIELDS = {
     schema: { maxLength: MAX_LABEL, allOf: [{ format: 'plain-text' }, { format: 'not-a-key' }] },
     message: (label: string) =>
       findKeyPrefix(label) === undefined
-        ? `Use at most ${MAX_LABEL} characters for the label, without line breaks or other control characters.`
+        ? `Labels can have up to ${MAX_LABEL} characters and no line breaks or invisible control characters.`
         : KEY_AS_LABEL,
   },
 } as const;

@@ -134,7 +134,7 @@ export function NoRoom(): VNode {
   return (
     <Notice tone="info">
       <strong>
-        You have {MAX_ACTIVE_KEYS} of {MAX_ACTIVE_KEYS} active keys.
+        You have {MAX_ACTIVE_KEYS} of {MAX_ACTIVE_KEYS} keys in use.
       </strong>{' '}
       To create another one, first revoke a key that you no longer need. Rolled keys that are still active do not count
       toward this limit.

@@ -13,7 +13,7 @@ import { formPage, KEY_PATH, loadKey, prefixOf } from './one-key.js';
 
 /** How long a rolled key stays active, by the value of its option. */
 const OVERLAPS = [
-  { value: 'now', label: 'End it now', seconds: 0 },
+  { value: 'now', label: 'No overlap', seconds: 0 },
   { value: '1h', label: '1 hour', seconds: 3_600 },
   { value: '24h', label: '24 hours', seconds: 86_400 },
   { value: '7d', label: '7 days', seconds: 604_800 },
@@ -66,12 +66,12 @@ function RollForm({ record, overlap }: RollFormProps): VNode {
         Rolling replaces <KeyReference {...record} /> with a new key that has the same label and plan.{' '}
         {newEnd === undefined
           ? 'Like the old key, the new key does not expire.'
-          : ['The new key gets the full lifetime of the old one: it expires on ', <Time at={newEnd} />, '.']}{' '}
+          : ['The new key expires on ', <Time at={newEnd} />, ' (same lifetime).']}{' '}
         <LastUse of="The old key" record={record} />
       </p>
       <Form action={`${keyPath(prefix)}/roll`} label="Roll key" cancel={keyPath(prefix)} isOnce>
         <fieldset class="field">
-          <legend>Keep the old key for</legend>
+          <legend>Old key stays valid for</legend>
           <div>
             {OVERLAPS.map(({ value, label, seconds }) => (
               <label key={value} class="checkbox">

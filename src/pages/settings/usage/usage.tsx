@@ -72,9 +72,7 @@ function UsagePage(usage: ChosenUsage): VNode {
       <section>
         <h2 id="limits">Limits</h2>
         <Quotas states={plans} />
-        <p class="muted small">
-          The 24 hours of a limit begin with the first request after the last reset, so they are not a calendar day.
-        </p>
+        <p class="muted small">The 24-hour window starts with your first request, not at midnight.</p>
       </section>
       <section>
         <h2 id="requests">Requests in the last {RANGES[range]}</h2>
@@ -103,11 +101,11 @@ function UsagePage(usage: ChosenUsage): VNode {
           <a href={usageAddress(`${PATH}.csv`, { ...choice, range: '30d' })}>Download 30 days as CSV</a>
         </p>
         <p class="muted small">
-          All times are in UTC. Client errors are 4xx answers and requests that you cancelled; the codes are explained
-          in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed requests are
-          errors on our side. The first request of a key appears within about ten seconds, and further ones within a
-          minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database connection can
-          cause counts to be added twice.
+          All times are in UTC. Client errors are 4xx answers and requests your client closed early; the codes are
+          explained in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed
+          requests are errors on our side. The first request of a key appears within about ten seconds, and further ones
+          within a minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database
+          connection can cause counts to be added twice.
         </p>
       </section>
     </>
