@@ -54,12 +54,12 @@ export async function benchImport(rows: number): Promise<boolean> {
 async function load(what: string, file: string): Promise<Result> {
   const rounds: Run[][] = [];
   for (let round = 0; round < ROUNDS; round++) {
-    const { url, drop } = await createTestDatabase();
-    const run = (...args: string[]): Promise<Run> => runCatalog(url, args);
+    const database = await createTestDatabase();
+    const run = (...args: string[]): Promise<Run> => runCatalog(database.url, args);
     const importing = ['import', file, '--kind', 'titles'];
     rounds.push([await run(...importing), await run(...importing), await run('export', '--kind', 'titles')]);
     await run('stats', 'verify');
-    await drop();
+    await database.drop();
   }
   const [first, again, exported] = [0, 1, 2].map((i) => median(rounds.map((runs) => runs[i]?.seconds ?? NaN)));
   const peakMiB = Math.max(...rounds.flat().map((run) => run.peakMiB));

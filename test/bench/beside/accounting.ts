@@ -2,10 +2,9 @@ import type { Knex } from 'knex';
 import { SteadyClock } from '../../../src/platform/time/steady-clock.js';
 import { UsageCounter } from '../../../src/usage/usage-counter.js';
 import { logRollUp } from '../../../src/usage/usage-log.js';
-import { connectTo } from '../../support/database.js';
 import type { Result } from '../measure.js';
 import { OPERATIONS } from './fill.js';
-import { meter, STEP, totalLine, unitLine, untilDone, type Cost, type Measure } from './meter.js';
+import { meter, openOne, STEP, totalLine, unitLine, untilDone, type Cost, type Measure } from './meter.js';
 
 /** Minutes that are averaged: the time of last use is written once in five. */
 const MINUTES = 5;
@@ -93,7 +92,7 @@ async function outage(db: Knex, measure: Measure, ids: readonly number[]): Promi
 
 /** Servers save the same keys while the first of them has not committed: if one waits for another, this fails. */
 async function together(url: string, ids: readonly number[]): Promise<Result> {
-  const dbs = Array.from({ length: SERVERS }, () => connectTo(url, { poolSize: 1 }));
+  const dbs = Array.from({ length: SERVERS }, () => openOne(url));
   try {
     const costs = await Promise.all(
       dbs.map(async (db) => {

@@ -1,8 +1,8 @@
-import { connectTo } from '../../support/database.js';
 import { createTestDatabase } from '../../support/postgres.js';
-import { count, print, printResults } from '../measure.js';
+import { count, print, printResults, type Result } from '../measure.js';
 import { benchAccounting } from './accounting.js';
 import { fill } from './fill.js';
+import { openOne } from './meter.js';
 import { benchCommands, benchOperator, benchTail, benchUsagePages } from './reads.js';
 import { benchUpkeep } from './upkeep.js';
 
@@ -16,23 +16,23 @@ import { benchUpkeep } from './upkeep.js';
 export async function benchBeside(keys: number, active: number): Promise<boolean> {
   const database = await createTestDatabase();
   const { url } = database;
-  const db = connectTo(url, { poolSize: 1 });
+  const db = openOne(url);
   try {
     print(`Filling a database with ${count(keys)} keys, ${count(active)} in use …\n`);
     const { ids, hostile } = await fill(db, keys, active);
-    const results = [
-      ...(await benchUsagePages(db, hostile)),
-      ...(await benchOperator(url)),
-      ...(await benchAccounting(db, url, ids)),
-      ...(await benchUpkeep(db, ids)),
-      ...(await benchTail(db, url)),
+    const groups: readonly (readonly [what: string, measure: () => Promise<Result[]>])[] = [
+      ['Pages of usage', () => benchUsagePages(db, hostile)],
+      ["The operator's list", () => benchOperator(url)],
+      ['Accounting', () => benchAccounting(db, url, ids)],
+      ['Upkeep', () => benchUpkeep(db, ids)],
+      ['The tail of the feed', () => benchTail(db, url)],
     ];
+    let isMet = true;
+    for (const [what, measure] of groups) {
+      const headings = ['CPU time of PostgreSQL', 'longest statement', 'log of changes'];
+      isMet = printResults(what, headings, await measure()) && isMet;
+    }
     const commands = await benchCommands(url, keys);
-    const isMet = printResults(
-      'Beside the requests: CPU time of PostgreSQL, and its log of changes',
-      ['CPU time', 'longest statement', 'log'],
-      results,
-    );
     return printResults('Commands that list everything', ['CPU time', 'peak memory', 'lines'], commands) && isMet;
   } finally {
     await db.destroy();

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { openDatabase } from '../../../src/platform/postgres/database.js';
 import { preciseCpuSeconds } from '../process-figures.js';
 import type { Result } from '../measure.js';
 
@@ -17,6 +18,14 @@ export interface Cost {
 }
 
 export type Measure = (act: () => Promise<unknown>) => Promise<Cost>;
+
+/** Opens one connection, which stays the same to the end. */
+export function openOne(address: string): Knex {
+  return openDatabase({
+    ...{ address, applicationName: 'bench', poolSize: 1, maxAgeSeconds: 86_400 },
+    ...{ acquireTimeoutMs: 600_000, statementTimeoutMs: 0 },
+  });
+}
 
 /** Makes a function that measures what PostgreSQL does for the one connection of a pool. */
 export function meter(db: Knex): Measure {

@@ -11,14 +11,13 @@ import {
 } from '../../../src/usage/read-usage.js';
 import { USAGE_SORTS } from '../../../src/usage/usage-totals.js';
 import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js';
-import { connectTo } from '../../support/database.js';
 import { signInOperator } from '../../support/http/operator.js';
 import { startService } from '../../support/service.js';
 import { count, type Result } from '../measure.js';
 import { preciseCpuSeconds } from '../process-figures.js';
 import { runCatalog } from '../program.js';
 import { HOSTILE_KEYS } from './fill.js';
-import { meter, totalLine } from './meter.js';
+import { meter, openOne, totalLine } from './meter.js';
 
 /** Rows that a writer of titles has not committed. */
 const UNCOMMITTED = 100_000;
@@ -105,7 +104,7 @@ export async function benchTail(db: Knex, url: string): Promise<Result[]> {
     const ms = total / TURNS;
     return totalLine(`a poll at the tail ${what}: ${count(buffers)} buffers`, { ms, longestMs: ms, walBytes }, 1);
   };
-  const writer = connectTo(url, { poolSize: 1 });
+  const writer = openOne(url);
   try {
     const alone = await poll('alone');
     await writer.raw('begin');
