@@ -34,6 +34,8 @@ export async function benchCatchingUp(titles: number, rounds: number, seconds: n
     const measured = loads.map(() => ({ p50: [] as number[], p99: [] as number[], pages: [] as number[] }));
     for (let round = 0; round < rounds; round += 1) {
       for (const [i, [, load]] of loads.entries()) {
+        // Pages of the previous load may still wait, and code may not be compiled.
+        await timesAtRate(server.url, cases.me, 1, RATE);
         const catchUp = load && saturate(server.url, load, seconds + 1, folder, MIRRORS);
         await delay(BEGIN_MS);
         const times = await timesAtRate(server.url, cases.me, seconds, RATE);
