@@ -33,6 +33,9 @@ export class QuotaNotices {
   readonly #noted = new LRUCache<string, true>({ max: MOST_NOTED });
   readonly #waiting: ReachedQuota[] = [];
 
+  /** Requests whose quota had no room among those that wait. */
+  lost = 0;
+
   /** @param mostWaiting - for tests */
   constructor(private readonly mostWaiting = MOST_WAITING) {}
 
@@ -43,7 +46,11 @@ export class QuotaNotices {
       if (name !== 'day' || (limit - remaining) * 100 < limit * NEARLY) continue;
       const percent = remaining === 0 ? 100 : NEARLY;
       const subject = `${developerId} ${plan.id} ${percent}`;
-      if (this.#noted.has(subject) || this.#waiting.length >= this.mostWaiting) continue;
+      if (this.#noted.has(subject)) continue;
+      if (this.#waiting.length >= this.mostWaiting) {
+        this.lost += 1;
+        continue;
+      }
       this.#noted.set(subject, true, { ttl: resetSeconds * 1_000 });
       const resetsAt = Date.now() + resetSeconds * 1_000;
       this.#waiting.push({ developerId, planId: plan.id, percent, quota, resetsAt });

@@ -30,6 +30,9 @@ interface Kept {
  */
 export class FailureLog {
   readonly #waiting: NewFailure[] = [];
+
+  /** Failures that had no room among those that wait. */
+  lost = 0;
   readonly #kinds = new LRUCache<string, Kept>({ max: MOST_KINDS });
 
   /**
@@ -39,7 +42,10 @@ export class FailureLog {
    * @param describe - called if the failure is kept
    */
   add(kind: FailureKind, at: number, describe: () => Omit<NewFailure, keyof FailureKind | 'at'>): void {
-    if (this.#waiting.length >= MOST_WAITING) return;
+    if (this.#waiting.length >= MOST_WAITING) {
+      this.lost += 1;
+      return;
+    }
     const name = `${kind.keyId} ${kind.code} ${kind.operation}`;
     const [hour, second] = [Math.floor(at / HOUR_MS), Math.floor(at / SECOND_MS)];
     const known = this.#kinds.get(name);

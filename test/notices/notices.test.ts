@@ -370,6 +370,7 @@ describe('notices to the operator', () => {
     note(900_001);
     // There is no room for a third one, which a later request notes again.
     note(900_003);
+    assert.equal(quotas.lost, 1);
     while (await quotas.save(world.db));
     const subjects = await world.db('notices').where('subject', 'like', 'quota.reached 90000%').pluck('subject');
     assert.deepEqual(subjects.sort(), ['quota.reached 900001 later 100', 'quota.reached 900002 later 100']);

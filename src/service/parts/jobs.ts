@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import type { Logger } from 'pino';
 import { removeExpired } from '../../accounts/expired.js';
 import { removeOldEvents } from '../../events/events.js';
 import { removeOldNotices } from '../../notices/outbox.js';
@@ -31,6 +32,21 @@ const REMOVALS = {
 } as const;
 
 /**
+ * Makes a function that logs what a record of requests in memory had no room for, once for each time.
+ *
+ * @example
+ *   const report = lossLog(log, 'requests are missing in the usage of keys: too many waited');
+ *   report(usage.lost);
+ */
+export function lossLog(log: Logger, message: string): (lost: number) => void {
+  let reported = 0;
+  return (lost) => {
+    if (lost > reported) log.error({ requests: lost - reported }, message);
+    reported = lost;
+  };
+}
+
+/**
  * Starts the jobs that no request waits for, on a separate connection.
  *
  * @param opened - stops them when it is closed, and saves the records of requests for the last time
@@ -54,17 +70,15 @@ export function startJobs(
   const jobs = opened.add(new Jobs(db, log, speed), (it) => it.stop(1.5 * jobMs));
   const usage = new UsageCounter(clock, speed);
   const failures = new FailureLog();
-  let reported = 0;
+  const reportUsage = lossLog(log, 'requests are missing in the usage of keys: too many waited');
+  const reportFailures = lossLog(log, 'requests are missing in the log of failed requests: too many waited');
   jobs.start({
     name: 'save usage',
     intervalMs: SAVE_MS,
     isLast: true,
     async step(it, rows, stopping) {
       const isMore = await usage.save(it, rows, stopping.aborted);
-      if (usage.lost > reported) {
-        log.error({ requests: usage.lost - reported }, 'requests are missing in the usage of keys: too many waited');
-      }
-      reported = usage.lost;
+      reportUsage(usage.lost);
       return isMore;
     },
   });
@@ -72,7 +86,11 @@ export function startJobs(
     name: 'save failed requests',
     intervalMs: SAVE_MS,
     isLast: true,
-    step: (it, rows) => failures.save(it, rows),
+    async step(it, rows) {
+      const isMore = await failures.save(it, rows);
+      reportFailures(failures.lost);
+      return isMore;
+    },
   });
   jobs.start({ name: 'roll up usage', intervalMs: ROLL_UP_MS, isShared: true, step: logRollUp() });
   jobs.start({ name: 'total usage', intervalMs: TOTAL_MS, isShared: true, step: totalDays() });

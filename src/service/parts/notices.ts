@@ -13,6 +13,7 @@ import { recordExpiringKeys } from '../../notices/record-notices.js';
 import { messageId, sendNotice, type Webhook } from '../../notices/webhook.js';
 import type { Jobs } from '../../platform/process/jobs.js';
 import type { ServiceOptions } from '../options.js';
+import { lossLog } from './jobs.js';
 
 /** The interval at which notices are sent, in milliseconds. */
 const SEND_INTERVAL_MS = 10_000;
@@ -43,6 +44,7 @@ export function startNotices({ config, log }: Pick<ServiceOptions, 'config' | 'l
   const webhook = webhookOf(config);
   if (webhook === undefined) return undefined;
   const quotas = new QuotaNotices();
+  const report = lossLog(log, 'requests are missing in the notices of used-up quotas: too many waited');
   const counts = { pending: 0, givenUp: 0 };
   jobs.start({
     name: 'record expiring keys',
@@ -54,7 +56,11 @@ export function startNotices({ config, log }: Pick<ServiceOptions, 'config' | 'l
     name: 'record used-up quotas',
     intervalMs: SEND_INTERVAL_MS,
     isLast: true,
-    step: (db) => quotas.save(db),
+    async step(db) {
+      const isMore = await quotas.save(db);
+      report(quotas.lost);
+      return isMore;
+    },
   });
   jobs.start({
     name: 'send notices',
