@@ -103,7 +103,7 @@ describe('the status page', () => {
     await world.db('migrations').where({ id: last.id }).delete();
     try {
       const text = await read(operator);
-      assert.match(text, / A migration is pending: run catalog migrate /);
+      assert.match(text, / A migration is pending: run node \.build\/cli\.js migrate /);
       assert.ok(text.includes(`Pending: ${last.name}.`), text);
     } finally {
       await world.db('migrations').insert(last);
