@@ -57,7 +57,6 @@ async function run({ migrate = false, demo = false }: ServeFlags, context: Comma
       packageRoot,
       command,
       nodeVersion,
-      command: context.command,
       migrate,
       site,
       operatorPages,
