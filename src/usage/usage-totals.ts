@@ -75,7 +75,7 @@ export async function readUsageByDeveloper(db: Knex, query: DeveloperTotalsQuery
  * days are as of their last sum: see `totalDays()`.
  */
 export function usageByDeveloper({ span, sort, developerId, search, after, limit }: DeveloperTotalsQuery): RowQuery {
-  const areKept = 'days' in span && span.days === TOTAL_DAYS && developerId === undefined;
+  const areKept = areKeptTotals({ span, developerId });
   const unit = 'hours' in span ? 'hour' : 'day';
   const isInSpan = areKept ? `period = '${TOTAL_DAYS} days'` : `period = '${unit}' and start >= ${since(span)}`;
   const isChosen = [
@@ -120,6 +120,20 @@ export function usageByDeveloper({ span, sort, developerId, search, after, limit
      order by rank desc, developer_id`;
   const place = { rank: after?.rank ?? null, id: after?.developerId ?? null };
   return { sql, bindings: { ...boundOf({ span, developerId, limit }), ...place, search: search ?? null } };
+}
+
+function areKeptTotals({ span, developerId }: TotalsQuery): boolean {
+  return 'days' in span && span.days === TOTAL_DAYS && developerId === undefined;
+}
+
+/** @returns whether a query reads totals that no server has added up yet, as after an upgrade */
+export async function lackTotals(db: Knex, query: TotalsQuery): Promise<boolean> {
+  if (!areKeptTotals(query)) return false;
+  const { rows } = await db.raw<{ rows: [{ lacking: boolean }] }>(
+    `select exists (select from developer_usage where period = 'day')
+            and not exists (select from developer_usage where period = '${TOTAL_DAYS} days') as lacking`,
+  );
+  return rows[0].lacking;
 }
 
 /** Makes the query for the totals of the keys of all developers that have requests. It adds up the hours of each. */

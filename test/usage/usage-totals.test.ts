@@ -132,6 +132,9 @@ describe('the usage of all developers', () => {
   }
 
   it('"usage" prints the requests of developers without Redis, as a table and JSON', async () => {
+    await world.db('developer_usage').where({ period: '30 days' }).delete();
+    const missing = await runCommand(['usage'], { DATABASE_URL: world.url });
+    assert.match(missing.stderr, /^catalog: No requests of 30 days are added up yet: .+ use --days 29\.\n$/);
     await total(world.db);
     const lines = (await usage()).trimEnd().split('\n');
     assert.deepEqual(

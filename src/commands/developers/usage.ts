@@ -5,6 +5,7 @@ import { readInParts } from '../../platform/postgres/rows.js';
 import type { UsageCounts } from '../../usage/outcome.js';
 import { KEPT_DAYS } from '../../usage/usage-log.js';
 import {
+  lackTotals,
   MOST_HOURS,
   TOTAL_DAYS,
   USAGE_SORTS,
@@ -31,7 +32,9 @@ interface UsageOptions extends JsonFlag {
 
 const NOTES = `Client errors are 4xx answers and requests that the client cancelled, rate limited ones exceeded a limit of their
 plan (429), and server errors are 5xx answers. Counts are up to about two minutes old; those of all developers in
-${TOTAL_DAYS} days up to fifteen. Hours are those of the clock: --hours 1 counts from the start of the last full hour.`;
+${TOTAL_DAYS} days, which a server adds up every ten minutes, up to fifteen. Hours are those of the clock: --hours 1 counts from the start of the last full hour.`;
+
+const NO_TOTALS = `catalog: No requests of ${TOTAL_DAYS} days are added up yet: a server does so every ten minutes. Until then, use --days ${TOTAL_DAYS - 1}.\n`;
 
 const EXAMPLES = [
   'catalog usage --hours 1 --sort rate-limited --limit 10',
@@ -83,6 +86,7 @@ export const registerUsage: RegisterCommand = (program, context) => {
       const query: TotalsQuery = { span, sort, developerId: developer, limit };
       const read = async function* <Row>(db: Knex): AsyncGenerator<readonly Row[]> {
         if (developer !== undefined) await findDeveloper(db, developer);
+        if (!byKey && (await lackTotals(db, query))) context.stderr.write(NO_TOTALS);
         // A developer who is named has a row also without requests.
         yield* readInParts<Row>(
           db,
