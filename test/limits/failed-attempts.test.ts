@@ -161,18 +161,18 @@ for (const store of ['in this process', 'in Redis'] as const) {
     });
 
     it('the rights in Redis that the guide grants are enough to charge requests and to count failures', async () => {
-      const [, keys = assert.fail(), commands = assert.fail()] =
-        /needs the keys `(.+?)` and the commands `(.+?)`/.exec(await readGuide('configure')) ?? [];
-      await direct.call('acl', 'setuser', 'limited', 'on', '>secret', keys, ...commands.split(' '));
+      const [, command = assert.fail()] = /```\n(ACL SETUSER .+)\n```/.exec(await readGuide('configure')) ?? [];
+      const [name = '', ...rights] = command.split(' ');
+      await direct.call(name, ...rights);
       const limited = await world.startService({
-        redisUrl: world.redis.url.replace('//', '//limited:secret@'),
+        redisUrl: world.redis.url.replace('//', '//catalog:secret@'),
         trustedProxies: 1,
       });
       const { key } = await world.newKey();
       for (let i = 0; i < 2; i += 1) assert.equal((await ask(key, newAddress(), limited)).status, 200);
       assert.deepEqual(await fail(1, newAddress(), limited), [401]);
       assert.match((await limited.get('/readyz')).text, /"redis":"up"/);
-      const own = new RedisLink({ url: world.redis.url.replace('//', '//limited:secret@') }, () => undefined);
+      const own = new RedisLink({ url: world.redis.url.replace('//', '//catalog:secret@') }, () => undefined);
       world.defer(() => own.close());
       await own.settled();
       assert.deepEqual(await new FailedAttempts(own).check(newAddress()), { kind: 'within_limit' });
