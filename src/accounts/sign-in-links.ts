@@ -62,8 +62,8 @@ export async function spendLink(
 export async function isValidLink(db: Knex, kind: 'developer' | 'operator', token: string): Promise<boolean> {
   const hash = hashToken(token);
   if (hash === undefined) return false;
-  const [found] = await db('sign_in_links').where({ hash, kind }).whereRaw('expires_at > now()').select('kind');
-  return found !== undefined;
+  const query = db('sign_in_links').where({ hash, kind }).whereRaw('expires_at > now()');
+  return (await query.first<object | undefined>('kind')) !== undefined;
 }
 
 /** @returns the address of a link's page @param publicUrl - an origin, without a slash at its end */

@@ -1,7 +1,6 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import process from 'node:process';
 import type { Knex } from 'knex';
 import { createSignInLink, LINK_LIFETIME_MINUTES, signInLinkUrl } from '../../accounts/sign-in-links.js';
 import { readCatalogCounts } from '../../catalog/counts.js';
@@ -126,7 +125,7 @@ export async function publishDemoCopy(
 
 /** How somebody starts this program again: by targets of the Makefile, in a checkout. */
 function commandsOf({ packageRoot, command }: Pick<CommandContext, 'packageRoot' | 'command'>) {
-  return existsSync('Makefile') && resolve(packageRoot) === process.cwd()
+  return existsSync('Makefile') && resolve(packageRoot) === resolve('.')
     ? { key: 'make key', link: 'make link' }
     : { key: `${command} keys create --demo`, link: `${command} developers sign-in-link --demo` };
 }

@@ -167,7 +167,7 @@ describe('the pages of keys', () => {
       ],
       [[{ lifetime: 'date', date: '', label: 'kept' }], '<a href="#date">Enter an expiry date.</a>'],
       [[{ lifetime: '30', date: '2100-02-28', label: 'kept' }], 'To use this date, choose “Custom date”.'],
-      [labels.map((label) => ({ lifetime: '365', date: '', label })), 'Use at most 200 characters'],
+      [labels.map((label) => ({ lifetime: '365', date: '', label })), 'Labels can have up to 200 characters'],
       [
         [{ lifetime: '365', date: '', label: key.key }],
         'This looks like an API key. Labels are not secret: use a name.',

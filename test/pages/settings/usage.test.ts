@@ -96,7 +96,7 @@ describe('the usage page', () => {
     assert.deepEqual(days[0], [dayOf(0), '1,269', '1,239', '7', '20', '3', '97.6%']);
     assert.deepEqual(days[3]?.slice(1), ['10', '10', '0', '0', '0', '100%']);
     assert.deepEqual(days[29]?.slice(1), ['0', '0', '0', '0', '0', '–']);
-    const total = ['Total', '1,279', '1,249', '7', '20', '3', '97.6%'];
+    const total = ['Total', '1,279', '1,249', '7', '20', '3', '97.7%'];
     assert.deepEqual(days[30], total);
     const today = '1,239 successful, 7 client errors, 20 rate limited, 3 server errors';
     assert.ok(text.includes(`<title>${dayOf(0)}: ${today}</title>`));
