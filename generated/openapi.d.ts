@@ -293,7 +293,8 @@ export interface components {
         };
         /**
          * @description `missing_api_key`: the request carries no key. `invalid_api_key`: the key is unknown, revoked or expired, the
-         *     request carries several different keys, or the developer's account is suspended.
+         *     request carries several different keys, or the developer's account is suspended. For a whole key that was revoked or
+         *     has expired, or whose account is suspended, `detail` says which, and since when.
          */
         Unauthorized: {
             headers: {

@@ -37,7 +37,7 @@ begin
   grant select on public.plans, public.developers, public.api_keys, public.events, public.titles, public.catalog_counts,
     public.catalog_feed, public.caller_changes, public.migrations to catalog_server;
   grant insert (prefix, hash, developer_id, plan_id, label, expires_at, form_hash),
-    update (label, last_used_at, expires_at, successor_id, revoked_at) on public.api_keys to catalog_server;
+    update (label, last_used_at, last_refused_at, expires_at, successor_id, revoked_at) on public.api_keys to catalog_server;
   -- For sign-up; the other columns keep their defaults. Updating is also the right to lock a developer's row.
   grant insert (project_name, attribution_required), update (project_name) on public.developers to catalog_server;
   grant insert (developer_id, kind, actor, details) on public.events to catalog_server;

@@ -1,7 +1,7 @@
 import type { KeyHash } from '../keys/api-key.js';
 import type { Quota } from '../limits/quotas.js';
 import type { CallerCache } from './caller-cache.js';
-import type { Caller, LoadCaller } from './callers.js';
+import type { Caller, EndedKey, EndReason, LoadCaller } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
 import type { Version } from './versions.js';
 
@@ -9,8 +9,12 @@ import type { Version } from './versions.js';
 export type AdmissionResult =
   /** The key is valid. The request was charged to all quotas of its plan, or refused by one and charged to none. */
   | { readonly kind: 'charged' | 'refused'; readonly caller: Caller; readonly quotas: readonly Quota[] }
-  /** The key is unknown, revoked or expired, or its developer is suspended. */
+  /** The key was revoked or has expired, or its developer is suspended. */
+  | { readonly kind: 'ended_key'; readonly key: EndedKey }
   | { readonly kind: 'unknown_key' };
+
+/** How many requests had a key that was not accepted, by why it was not. */
+export type FailedKeyCounts = Record<EndReason | 'unknown', number>;
 
 /**
  * Finds the caller that a key belongs to, and charges one request to the caller's plan.
@@ -25,6 +29,8 @@ export interface AdmissionParts {
   /** Stays closed without Redis. */
   readonly cache: CallerCache;
   readonly limiter: Limiter;
+  /** Increased with each such key. */
+  readonly failedKeys: FailedKeyCounts;
   /** Creates the version of a developer who has none; undefined if another server was quicker, or Redis is lost. */
   readonly createVersion: (developerId: number) => Promise<Version | undefined>;
 }
@@ -38,12 +44,16 @@ export interface AdmissionParts {
  * request needs no confirmation, unless a newer timeline of the database turns up: it may be of a primary that was
  * replaced.
  */
-export function createAdmission({ loadCaller, cache, limiter, createVersion }: AdmissionParts): Admit {
+export function createAdmission({ loadCaller, cache, limiter, failedKeys, createVersion }: AdmissionParts): Admit {
   async function admitFromDatabase(hash: KeyHash): Promise<AdmissionResult> {
     const reading = cache.begin(hash);
-    const caller = await loadCaller(hash);
+    const found = await loadCaller(hash);
     reading.confirm();
-    if (caller === undefined) return { kind: 'unknown_key' };
+    if (found.kind !== 'caller') {
+      failedKeys[found.kind === 'ended_key' ? found.key.reason : 'unknown'] += 1;
+      return found;
+    }
+    const { caller } = found;
     reading.keep(caller);
     const { kind, quotas, version } = await limiter.charge(caller);
     await noteVersion(caller.developerId, version);

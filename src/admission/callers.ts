@@ -8,11 +8,15 @@ import { DatabaseTimeout } from '../platform/postgres/errors.js';
 import { Statement } from '../platform/postgres/database.js';
 import { STEADY_CLOCK, type SteadyClock } from '../platform/time/steady-clock.js';
 
-/** Who is calling: the key, its developer and its plan, as read from the database. */
-export interface Caller {
+/** A key, and whose it is. */
+interface OwnedKey {
   readonly keyId: number;
   readonly keyPrefix: string;
   readonly developerId: number;
+}
+
+/** Who is calling: the key, its developer and its plan, as read from the database. */
+export interface Caller extends OwnedKey {
   readonly projectName: string;
   readonly attributionRequired: boolean;
   readonly plan: Plan;
@@ -20,11 +24,33 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
+/** Why a key is not accepted. A suspended account comes first: then none of its keys is. */
+export type EndReason = 'suspended' | 'revoked' | 'expired';
+
+/** A key that is no longer accepted, or not while its developer is suspended. */
+export interface EndedKey extends OwnedKey {
+  readonly reason: EndReason;
+  /** Since when it is not accepted, in RFC 3339 and UTC. */
+  readonly endedAt: string;
+  /** The prefix of the key that it was rolled to; null for none. */
+  readonly replacedBy: string | null;
+}
+
+/** What the database has under the hash of a key. Only a caller may be admitted. */
+export type KeyLookup =
+  | { readonly kind: 'caller'; readonly caller: Caller }
+  | { readonly kind: 'ended_key'; readonly key: EndedKey }
+  | { readonly kind: 'unknown_key' };
+
+const UNKNOWN: KeyLookup = { kind: 'unknown_key' };
+
 interface CallerRow extends Omit<Caller, 'expiresAt'> {
   /** In base64. */
   readonly hash: string;
   /** Milliseconds until the key expires; null for never. */
   readonly msLeft: number | null;
+  /** Null for a caller. */
+  readonly end: Pick<EndedKey, 'reason' | 'endedAt' | 'replacedBy'> | null;
 }
 
 const PLAN_MEMBERS = Object.entries(PLAN_COLUMNS).map(([member, column]) => `'${member}', ${column}`);
@@ -33,48 +59,56 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
   'find-callers',
   `select encode(k.hash, 'base64') as hash, k.id as "keyId", k.prefix as "keyPrefix", k.developer_id as "developerId",
           d.project_name as "projectName", d.attribution_required as "attributionRequired",
-          json_build_object(${PLAN_MEMBERS.join(', ')}) as plan,
-          extract(epoch from k.expires_at - clock_timestamp())::float8 * 1000 as "msLeft"
+          (select json_build_object(${PLAN_MEMBERS.join(', ')}) from plans where plans.id = k.plan_id) as plan,
+          extract(epoch from k.expires_at - clock_timestamp())::float8 * 1000 as "msLeft",
+          case when ${IS_ACTIVE} and d.suspended_at is null then null
+               else json_build_object(
+                 'reason', case when d.suspended_at is not null then 'suspended'
+                                when k.revoked_at is not null then 'revoked' else 'expired' end,
+                 'endedAt', to_char(coalesce(d.suspended_at, k.revoked_at, k.expires_at) at time zone 'UTC',
+                                   'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                 'replacedBy', (select prefix from api_keys successor where successor.id = k.successor_id))
+          end as end
      from api_keys k
      join developers d on d.id = k.developer_id
-     join plans on plans.id = k.plan_id
-    where k.hash = any ((select $1)::bytea[])
-      and ${IS_ACTIVE}
-      and d.suspended_at is null`,
+    where k.hash = any ((select $1)::bytea[])`,
 );
 
 /**
- * Finds the callers that keys belong to, in one query.
+ * Finds the callers that keys belong to, and keys that have ended, in one query.
  *
  * The database decides whether a key has expired, and returns the time that it has left. That time is counted from
  * before the query was sent, so it ends no later than in the database.
  *
  * @param hashes - the SHA-256 of each whole key, in base64
- * @returns the callers by the hash of their key, without those of unknown, revoked and expired keys and of suspended
- *   developers
+ * @returns what was found by the hash of the key
  */
-async function findCallers(
+async function findKeys(
   db: Knex,
   hashes: readonly string[],
   clock: SteadyClock,
-): Promise<ReadonlyMap<string, Caller>> {
-  const callers = new Map<string, Caller>();
-  if (hashes.length === 0) return callers;
+): Promise<ReadonlyMap<string, KeyLookup>> {
+  const found = new Map<string, KeyLookup>();
+  if (hashes.length === 0) return found;
   const distinct = [...new Set(hashes)].map((hash) => Buffer.from(hash, 'base64'));
   const sentAt = clock.now();
-  for (const { hash, msLeft, ...caller } of await FIND_CALLERS.rows(db, distinct)) {
-    callers.set(hash, { ...caller, expiresAt: msLeft === null ? Infinity : sentAt + msLeft });
+  for (const { hash, msLeft, end, ...caller } of await FIND_CALLERS.rows(db, distinct)) {
+    const { keyId, keyPrefix, developerId } = caller;
+    if (end !== null) found.set(hash, { kind: 'ended_key', key: { keyId, keyPrefix, developerId, ...end } });
+    else {
+      const expiresAt = msLeft === null ? Infinity : sentAt + msLeft;
+      found.set(hash, { kind: 'caller', caller: { ...caller, expiresAt } });
+    }
   }
-  return callers;
+  return found;
 }
 
 /**
  * Reads the caller that a key belongs to from the database.
  *
- * @returns undefined for an unknown, revoked or expired key, and for a key of a suspended developer
  * @throws the database's error; DatabaseTimeout if no query was free in time
  */
-export type LoadCaller = (hash: KeyHash) => Promise<Caller | undefined>;
+export type LoadCaller = (hash: KeyHash) => Promise<KeyLookup>;
 
 interface Load {
   readonly hash: KeyHash;
@@ -97,13 +131,15 @@ const MAX_BATCH_SIZE = 64;
 export function callerLoader(db: Knex, queriesAtOnce: number, clock = STEADY_CLOCK, maxWaitMs = 1_000): LoadCaller {
   const queries = new Semaphore(queriesAtOnce);
 
-  async function loadAll(loads: readonly Load[]): Promise<(Caller | undefined | Error)[]> {
+  async function loadAll(loads: readonly Load[]): Promise<(KeyLookup | Error)[]> {
     try {
       const oldest = performance.now() - maxWaitMs;
       const due = loads.filter(({ queuedAt }) => queuedAt >= oldest).map(({ hash }) => hash);
-      const callers = await findCallers(db, due, clock);
+      const found = await findKeys(db, due, clock);
       return loads.map(({ hash, queuedAt }) =>
-        queuedAt >= oldest ? callers.get(hash) : new DatabaseTimeout('no query was free in time to look up a key'),
+        queuedAt >= oldest
+          ? (found.get(hash) ?? UNKNOWN)
+          : new DatabaseTimeout('no query was free in time to look up a key'),
       );
     } finally {
       queries.release();

@@ -8,7 +8,7 @@ import { recurring, type Recurring } from '../platform/async/recurring.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
-import { createAdmission } from './admission.js';
+import { createAdmission, type FailedKeyCounts } from './admission.js';
 import { CallerCache } from './caller-cache.js';
 import { callerLoader } from './callers.js';
 import type { Limiter } from './charge/limiter.js';
@@ -54,6 +54,7 @@ export async function openAdmission(options: AdmissionOptions) {
   const address = redisAddressOf(config);
   const shared = address && new SharedState(address, cache, options);
   const redis = shared?.redis;
+  const failedKeys: FailedKeyCounts = { unknown: 0, revoked: 0, expired: 0, suspended: 0 };
   const limiter: Limiter = redis ? new RedisLimiter(redis) : new MemoryLimiter();
   await shared?.start();
   return {
@@ -61,9 +62,11 @@ export async function openAdmission(options: AdmissionOptions) {
       loadCaller,
       limiter,
       cache,
+      failedKeys,
       createVersion: async (id) => redis && ifAvailable(createVersion(redis, fence, id)),
     }),
     limiter,
+    failedKeys,
     redis,
     cache: shared && cache,
     changeCallers: changeCallers({ db, fence, redis }),

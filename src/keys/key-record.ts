@@ -7,7 +7,10 @@ export interface KeyRecord {
   readonly planId: string;
   readonly label: string | null;
   readonly createdAt: string;
+  /** When a request with it was last accepted. */
   readonly lastUsedAt: string | null;
+  /** When a request with it was last refused because it had ended, or its developer was suspended. */
+  readonly lastRefusedAt: string | null;
   /** Null for never. */
   readonly expiresAt: string | null;
   /** The key that replaces this one; null when it was not rolled. */
@@ -48,6 +51,7 @@ const FIELDS: Readonly<Record<keyof KeyRecord, string>> = {
   label: 'api_keys.label',
   createdAt: 'api_keys.created_at',
   lastUsedAt: 'api_keys.last_used_at',
+  lastRefusedAt: 'api_keys.last_refused_at',
   expiresAt: 'api_keys.expires_at',
   successor: SUCCESSOR,
   revokedAt: 'api_keys.revoked_at',

@@ -23,8 +23,8 @@ export class FailedAttempts {
   readonly #inProcess: RateLimiterAbstract;
   /** One for each server of a Redis Cluster. */
   readonly #inRedis = new WeakMap<Redis, RateLimiterAbstract>();
-  /** Attempts that failed since the process began, and those of them over the limit. */
-  readonly counts = { failed: 0, overLimit: 0 };
+  /** Attempts over the limit since the process began. */
+  overLimit = 0;
 
   /**
    * @param name - names the counters in Redis; each kind of attempt has a limit of its own
@@ -41,11 +41,10 @@ export class FailedAttempts {
 
   /** Counts attempts that failed. */
   async count(address: string, attempts = 1): Promise<AttemptResult> {
-    this.counts.failed += attempts;
     const key = this.#inProcess.getKey(address);
     const inRedis = this.redis?.run(key, (client) => consume(this.#limiterIn(client), address, attempts));
     const result = this.#toResult((await ifAvailable(inRedis)) ?? (await consume(this.#inProcess, address, attempts)));
-    if (result.kind === 'over_limit') this.counts.overLimit += 1;
+    if (result.kind === 'over_limit') this.overLimit += 1;
     else this.addresses?.count(address);
     return result;
   }

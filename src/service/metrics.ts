@@ -75,7 +75,7 @@ function addState(metrics: Metrics, build: Build, droppedLines: () => number, { 
 
 function addAdmission(
   metrics: Metrics,
-  { admission: { limiter, cache, redis }, failedKeys: { counts } }: OpenedParts,
+  { admission: { limiter, failedKeys, cache, redis }, failedKeys: failedAttempts }: OpenedParts,
 ): void {
   metrics.readCounter({
     name: 'catalog_rate_limit_decisions_total',
@@ -89,13 +89,14 @@ function addAdmission(
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_total',
-    help: 'Requests with a key that is unknown, revoked or expired, or whose developer is suspended.',
-    read: () => counts.failed,
+    help: 'Requests with a key that is not accepted: unknown, revoked, expired, or of a suspended developer.',
+    labels: ['reason'],
+    read: () => entries(failedKeys, (reason, value) => ({ labels: { reason }, value })),
   });
   metrics.readCounter({
     name: 'catalog_failed_keys_over_limit_total',
     help: 'Failed keys answered with 429, after too many from the same address.',
-    read: () => counts.overLimit,
+    read: () => failedAttempts.overLimit,
   });
   if (cache === undefined || redis === undefined) return;
   metrics.readGauge({

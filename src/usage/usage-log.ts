@@ -17,6 +17,15 @@ const MOST_ERRORS = 8;
 /** The time that a key was last used is written when the one that is stored is older than this. */
 const LAST_USE = `interval '5 minutes'`;
 
+/** The outcome of a request whose key has ended. No other request has it and is counted. */
+const ENDED = `outcome = 'invalid_api_key'`;
+
+/**
+ * The errors of which a key has no more than {@link MOST_ERRORS}. Those after its end keep their name: there are few
+ * operations, and their number is shown.
+ */
+const IS_BOUNDED = `(${IS_OF_KIND.rejected} and not ${ENDED})`;
+
 /** Requests of a key within an hour that ended alike, as counted by one process. */
 export interface UsageRow {
   readonly keyId: number;
@@ -31,7 +40,7 @@ export interface UsageRow {
 }
 
 /**
- * Appends counts to the log, and notes when their keys were last used. An hour that has not begun by the database's
+ * Appends counts to the log, and notes when their keys were last accepted, and when they were refused after their end. An hour that has not begun by the database's
  * clock counts as the present one: the process's clock is ahead. Servers never wait for each other: a key that another
  * one is writing is left out until it is used again.
  *
@@ -43,13 +52,18 @@ export async function appendUsage(db: Knex, rows: readonly UsageRow[]): Promise<
        select * from unnest(?::integer[], ?::integer[], ?::text[], ?::text[], ?::bigint[], ?::float8[])
                        as counted (id, hours, operation, outcome, requests, ms_ago)),
      used as (
-       select id, now() - min(ms_ago) * interval '1 ms' as at from counted group by id),
+       select id, now() - min(ms_ago) filter (where not ${ENDED}) * interval '1 ms' as at,
+              now() - min(ms_ago) filter (where ${ENDED}) * interval '1 ms' as refused_at
+         from counted group by id),
      outdated as (
        select id from api_keys
-        where id in (select id from counted) and (last_used_at is null or last_used_at < now() - ${LAST_USE})
+        where id in (select id from counted where ${ENDED})
+           or id in (select id from counted) and (last_used_at is null or last_used_at < now() - ${LAST_USE})
           for no key update skip locked),
      noted as (
-       update api_keys set last_used_at = greatest(last_used_at, at) from used join outdated using (id)
+       update api_keys
+          set last_used_at = greatest(last_used_at, at), last_refused_at = greatest(last_refused_at, refused_at)
+         from used join outdated using (id)
         where api_keys.id = used.id)
      insert into usage_log (key_id, hour, operation, outcome, requests)
      select id, least(to_timestamp(3600.0 * hours), date_trunc('hour', now(), 'UTC')), operation, outcome, requests
@@ -68,7 +82,7 @@ export async function appendUsage(db: Knex, rows: readonly UsageRow[]): Promise<
 /** Adds rows of `counted` to the hours or days of the keys, where errors that a key already has keep their names. */
 const ADD_TO_KEYS = `
   compared as (
-    select counted.*, ${IS_OF_KIND.rejected} and not exists (
+    select counted.*, ${IS_BOUNDED} and not exists (
                         select from api_key_outcomes o
                          where (o.key_id, o.hour, o.operation, o.outcome)
                                = (counted.key_id, counted.hour, counted.operation, counted.outcome)) as is_new
@@ -81,7 +95,7 @@ const ADD_TO_KEYS = `
            case when is_new and ${MOST_ERRORS} < place + (
                        select count(*) from api_key_outcomes o
                         where (o.key_id, o.hour) = (placed.key_id, placed.hour)
-                          and ${IS_OF_KIND.rejected.replace('outcome', 'o.outcome')} and o.outcome <> 'other')
+                          and ${IS_BOUNDED.replaceAll('outcome', 'o.outcome')} and o.outcome <> 'other')
                 then 'other' else outcome end as outcome
       from placed),
   added as (

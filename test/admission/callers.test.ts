@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { generateApiKey, type KeyHash } from '../../src/keys/api-key.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
-import { callerLoader, type LoadCaller } from '../../src/admission/callers.js';
+import { callerLoader, type Caller } from '../../src/admission/callers.js';
 import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { eventually } from '../support/eventually.js';
 import { hashOf } from '../support/keys/key-hash.js';
@@ -17,8 +17,13 @@ const MAX_WAIT_MS = 3_600_000;
 describe('the loader of callers', () => {
   const world = testWorld();
 
-  function loader(queriesAtOnce: number): LoadCaller {
-    return callerLoader(world.db, queriesAtOnce, undefined, MAX_WAIT_MS);
+  /** Loads the callers of keys that are accepted; undefined for any other key. */
+  function loader(queriesAtOnce: number, clock?: SteadyClock): (hash: KeyHash) => Promise<Caller | undefined> {
+    const load = callerLoader(world.db, queriesAtOnce, clock, MAX_WAIT_MS);
+    return async (hash) => {
+      const found = await load(hash);
+      return found.kind === 'caller' ? found.caller : undefined;
+    };
   }
 
   async function newKeys(count: number): Promise<CreatedKey[]> {
@@ -95,7 +100,7 @@ describe('the loader of callers', () => {
     );
     const lock = await world.db.transaction();
     await lock.raw('lock table api_keys in access exclusive mode');
-    const loading = callerLoader(world.db, 1, clock, MAX_WAIT_MS)(hashOf(key));
+    const loading = loader(1, clock)(hashOf(key));
     await eventually('the query waits', async () => (await waitingForLock()) === 1);
     time = 1_000_000_000;
     await lock.commit();

@@ -147,16 +147,14 @@ describe('admission in whatever order things happen', () => {
           this.#roundTrip(async () => {
             const keyId = KEYS.indexOf(hash);
             const { isValid, plan } = this.states.at(-1) ?? assert.fail();
-            if (keyId === 0 && !isValid) return undefined;
-            return {
-              ...CALLER,
-              keyId,
-              developerId: DEVELOPERS[keyId] ?? assert.fail(),
-              plan: { ...CALLER.plan, name: plan },
-            };
+            if (keyId === 0 && !isValid) return { kind: 'unknown_key' };
+            const developerId = DEVELOPERS[keyId] ?? assert.fail();
+            const caller = { ...CALLER, keyId, developerId, plan: { ...CALLER.plan, name: plan } };
+            return { kind: 'caller', caller };
           }),
         limiter: limiter as Limiter,
         cache,
+        failedKeys: { unknown: 0, revoked: 0, expired: 0, suspended: 0 },
         createVersion: (id) => createVersion(redis, fence, id),
       });
     }
@@ -228,9 +226,9 @@ describe('admission in whatever order things happen', () => {
       await this.step();
       const { reported } = this;
       const admission = await this.admit(KEYS[key] ?? assert.fail());
-      const isKnown = admission.kind !== 'unknown_key';
-      if (isKnown) assert.equal(admission.caller.keyId, key);
-      const found = isKnown ? admission.caller.plan.name : 'unknown';
+      const caller = 'caller' in admission ? admission.caller : undefined;
+      if (caller !== undefined) assert.equal(caller.keyId, key);
+      const found = caller?.plan.name ?? 'unknown';
       const possible = this.states
         .slice(reported)
         .map(({ isValid, plan }) => (key === 0 && !isValid ? 'unknown' : plan));

@@ -108,8 +108,7 @@ describe('authentication', () => {
     'set-cookie': undefined,
     'access-control-allow-origin': undefined,
   };
-  const UNKNOWN =
-    'This API key is unknown, revoked or expired, or the account is suspended. Check it, or get a new one.';
+  const UNKNOWN = 'This API key is unknown. Check it, or get a new one.';
   const NO_KEY = 'This is not an API key of this service. Check that you copied the right text.';
   const CUT_OFF = 'The API key is incomplete. Copy the whole key again: it has 51 characters.';
   const MISTYPED = 'The API key is mistyped: its checksum does not match. Copy the whole key again.';

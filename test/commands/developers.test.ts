@@ -4,13 +4,12 @@ import { findDeveloperOf } from '../../src/accounts/identities.js';
 import { addPasskey } from '../../src/accounts/passkeys.js';
 import { findSession, startSession } from '../../src/accounts/sessions.js';
 import { spendLink } from '../../src/accounts/sign-in-links.js';
-import { callerLoader } from '../../src/admission/callers.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { somePublicKey } from '../support/http/authenticator.js';
 import { runCommand, runWithoutRedis } from '../support/programs/command.js';
 import { expireIn } from '../support/keys/expiry.js';
 import { forgeKey } from '../support/keys/forged-key.js';
-import { hashOf } from '../support/keys/key-hash.js';
+import { findCaller } from '../support/keys/find-caller.js';
 import type { Outcome } from '../support/program.js';
 import { testWorld } from '../support/world.js';
 
@@ -54,7 +53,7 @@ describe('the commands for developers, keys and sign-in', () => {
   }
 
   async function isActive(key: string): Promise<boolean> {
-    return (await callerLoader(world.db, 1)(hashOf(key))) !== undefined;
+    return (await findCaller(world.db, key)) !== undefined;
   }
 
   it('commands take a developer and a key through their whole life', async () => {
@@ -327,7 +326,7 @@ describe('the commands for developers, keys and sign-in', () => {
       `Renamed the project of developer ${id} to "Film club Berlin".\n`,
     );
     const { key } = await createKey(world.db, { developerId: id, planId: 'free' });
-    assert.equal((await callerLoader(world.db, 1)(hashOf(key)))?.projectName, 'Film club Berlin');
+    assert.equal((await findCaller(world.db, key))?.projectName, 'Film club Berlin');
     const { developer } = JSON.parse((await rename('Kino', '--json')).stdout) as Developer;
     assert.equal(developer.project_name, 'Kino');
     const { events } = await json<{ events: { kind: string; details: object }[] }>(`events --developer ${id}`);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { callerLoader, type Caller } from '../../src/admission/callers.js';
+import type { Caller } from '../../src/admission/callers.js';
 import { reinstateDeveloper, suspendDeveloper } from '../../src/developers/developers.js';
 import { MAX_EDITS_PER_DAY, setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../src/keys/edit-key.js';
 import type { KeyActor, KeyRefused } from '../../src/keys/key-change.js';
@@ -10,7 +10,7 @@ import { rollKey } from '../../src/keys/roll-key.js';
 import { eachCase } from '../support/each-case.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { expireIn } from '../support/keys/expiry.js';
-import { hashOf } from '../support/keys/key-hash.js';
+import { findCaller } from '../support/keys/find-caller.js';
 import { testWorld } from '../support/world.js';
 
 const IN_AN_HOUR = { kind: 'after', seconds: 3_600 } as const;
@@ -33,7 +33,7 @@ describe('editing a key', () => {
   }
 
   function find({ key }: CreatedKey): Promise<Caller | undefined> {
-    return callerLoader(world.db, 1)(hashOf(key));
+    return findCaller(world.db, key);
   }
 
   /** Each edit, with a value that differs from that of a new key. */

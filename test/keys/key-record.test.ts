@@ -10,6 +10,7 @@ const ACTIVE: KeyRecord = {
   label: null,
   createdAt: '2026-01-01T00:00:00.000000Z',
   lastUsedAt: '2026-05-31T00:00:00.000000Z',
+  lastRefusedAt: null,
   expiresAt: null,
   successor: null,
   revokedAt: null,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { generateToken } from '../../src/accounts/tokens.js';
 import type { Caller } from '../../src/admission/callers.js';
-import { callerLoader } from '../../src/admission/callers.js';
 import {
   createDeveloper,
   listDevelopers,
@@ -25,6 +24,7 @@ import { listKeysWithHints, readKeySummary } from '../../src/keys/key-summary.js
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { rollKey, type RolledKey } from '../../src/keys/roll-key.js';
 import { expireIn } from '../support/keys/expiry.js';
+import { findCaller } from '../support/keys/find-caller.js';
 import { hashOf } from '../support/keys/key-hash.js';
 import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { testWorld } from '../support/world.js';
@@ -51,7 +51,7 @@ describe('keys', () => {
   }
 
   function find(key: string): Promise<Caller | undefined> {
-    return callerLoader(world.db, 1)(hashOf(key));
+    return findCaller(world.db, key);
   }
 
   it('an old key that is used needs no attention, and one that is not does', async () => {
@@ -89,6 +89,7 @@ describe('keys', () => {
         label: 'staging',
         createdAt: record.createdAt,
         lastUsedAt: null,
+        lastRefusedAt: null,
         expiresAt: null,
         successor: null,
         revokedAt: null,

@@ -117,7 +117,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       const result = await attempts.check(address);
       assert.ok(result.kind === 'over_limit' && result.state.resetSeconds > 0);
       assert.equal((await attempts.check(newAddress())).kind, 'within_limit');
-      assert.deepEqual(attempts.counts, { failed: 2, overLimit: 0 });
+      assert.equal(attempts.overLimit, 0);
     });
 
     if (!isShared) return;
@@ -157,7 +157,7 @@ for (const store of ['in this process', 'in Redis'] as const) {
       const before = await commands();
       for (let i = 0; i < LIMIT; i += 1) assert.equal((await attempts.count(address)).kind, 'over_limit');
       assert.equal(await commands(), before);
-      assert.deepEqual(attempts.counts, { failed: 2 * LIMIT + 1, overLimit: LIMIT + 1 });
+      assert.equal(attempts.overLimit, LIMIT + 1);
     });
 
     it('the rights in Redis that the guide grants are enough to charge requests and to count failures', async () => {

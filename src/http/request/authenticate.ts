@@ -1,4 +1,5 @@
 import type { Admit } from '../../admission/admission.js';
+import type { EndedKey } from '../../admission/callers.js';
 import { Problem } from '../../errors.js';
 import { KEY_LENGTH, KEY_START, parseKey, type KeyHash } from '../../keys/api-key.js';
 import type { FailedAttempts } from '../../limits/failed-attempts.js';
@@ -50,10 +51,13 @@ export function authenticate(parts: AuthenticationParts): Middleware {
   return async (ctx, next) => {
     ctx.set('Vary', VARY_BY_KEY);
     const admission = await parts.admit(requireKeyHash(ctx));
-    if (admission.kind === 'unknown_key') {
+    if (admission.kind === 'unknown_key' || admission.kind === 'ended_key') {
+      if (admission.kind === 'ended_key') ctx.state.endedKey = admission.key;
       const attempt = await parts.failedAttempts.count(clientAddress(ctx.req, parts.trustedProxies));
       // Valid keys from the same address are served.
-      throw attempt.kind === 'over_limit' ? tooManyFailures(attempt.state) : unknownApiKey();
+      throw attempt.kind === 'over_limit'
+        ? tooManyFailures(attempt.state)
+        : invalidApiKey(explainRefusal(ctx.state.endedKey));
     }
     const { caller, quotas } = admission;
     ctx.state.caller = caller;
@@ -108,10 +112,16 @@ function explainMissing(authorization = ''): string {
   return 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
 }
 
-function unknownApiKey(): Problem {
-  return invalidApiKey(
-    'This API key is unknown, revoked or expired, or the account is suspended. Check it, or get a new one.',
-  );
+/** @returns why a well-formed key is refused. Whoever holds an ended key may know what became of it */
+function explainRefusal(key: EndedKey | undefined): string {
+  if (key === undefined) return 'This API key is unknown. Check it, or get a new one.';
+  const { reason, endedAt, replacedBy } = key;
+  const since = `on ${endedAt.slice(0, 10)} at ${endedAt.slice(11, 16)} UTC`;
+  if (reason === 'suspended') return `The account of this API key was suspended ${since}. Contact the operator.`;
+  const end = reason === 'revoked' ? 'was revoked' : 'expired';
+  return replacedBy === null
+    ? `This API key ${end} ${since}. Create another key in the developer settings.`
+    : `This API key was replaced by ${replacedBy} and ${end} ${since}. Use its replacement.`;
 }
 
 /** RFC 6750, section 3.1. */

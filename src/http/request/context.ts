@@ -1,5 +1,5 @@
 import type Koa from 'koa';
-import type { Caller } from '../../admission/callers.js';
+import type { Caller, EndedKey } from '../../admission/callers.js';
 import type { Operation } from '../../api/operation.js';
 import type { OperationId } from '../../contract.js';
 import type { Problem } from '../../errors.js';
@@ -15,6 +15,8 @@ export interface RequestState {
   /** Set once the deadline has passed and the client has its answer. No operation starts after that. */
   timedOut?: boolean;
   caller?: Caller;
+  /** The key of a request that was refused because its key has ended. */
+  endedKey?: EndedKey;
   /** Set when the request is routed, even if its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
   /** The body of a 200 answer, not yet serialised. */

@@ -87,9 +87,9 @@ export interface RecordParts {
   readonly metrics: RequestMetrics;
   /** Counts the requests of each key. */
   readonly usage: UsageCounter;
-  /** Keeps requests with a valid key that failed. */
+  /** Keeps failed requests whose key is known. */
   readonly failures: FailureLog;
-  /** Finds the operation of a request that a limit has refused before it was routed. */
+  /** Finds the operation of a request that was refused before it was routed. */
   readonly operationOf: (ctx: RequestContext) => OperationId | undefined;
 }
 
@@ -103,20 +103,23 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
     const startedAt = performance.now();
     metrics.begin();
     res.once('close', () => {
-      const { requestId, traceId, target, caller, problem, error } = state;
+      const { requestId, traceId, target, caller, endedKey, problem, error } = state;
+      const key = caller ?? endedKey;
       const milliseconds = performance.now() - startedAt;
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
-      const operation = state.operation?.id ?? (caller && status === 429 ? operationOf(ctx) : undefined);
+      const operation = state.operation?.id ?? (endedKey || (caller && status === 429) ? operationOf(ctx) : undefined);
       metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
       const durationMs = Math.round(milliseconds * 1000) / 1000;
       const level = levelOf(status);
       const url = redactUrl(target, operation !== undefined);
-      if (caller !== undefined) {
+      if (key !== undefined) {
         const now = Date.now();
-        const { keyId, developerId } = caller;
+        const { keyId, developerId } = key;
         const id = operation ?? '';
-        usage.count({ keyId, operation: id, outcome: outcomeOf(status, problem?.code) }, now);
+        // Whatever the answer was: a 429 for too many invalid keys is not one of the plan.
+        const outcome = endedKey ? 'invalid_api_key' : outcomeOf(status, problem?.code);
+        usage.count({ keyId, operation: id, outcome }, now);
         if (problem !== undefined && status !== undefined) {
           const { code, detail } = problem;
           const kind = { developerId, keyId, code, operation: id };
@@ -131,7 +134,9 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
         operation,
         status,
         duration_ms: durationMs,
-        key_prefix: caller?.keyPrefix,
+        key_prefix: key?.keyPrefix,
+        // Why the key is not accepted.
+        reason: endedKey?.reason,
         // The client left before the whole answer was sent.
         aborted: res.writableFinished ? undefined : true,
         err: error === undefined ? undefined : describeRequestError(error, ctx),
