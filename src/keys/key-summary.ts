@@ -58,6 +58,45 @@ export async function listKeysWithHints(db: Knex, developerId: number, limit: nu
     .limit(limit);
 }
 
+/** Why an ended key needs its owner's attention. */
+export type EndedHint = 'leaked' | 'still_used' | 'expired_in_use';
+
+/** How long an ended key needs attention, in days: nothing has to be dismissed. */
+export const ENDED_LATELY_DAYS = 7;
+
+/** Since when an ended key counts as lately. */
+const LATELY = `now() - interval '${ENDED_LATELY_DAYS} days'`;
+
+const IS_LEAKED = `revoked_at > ${LATELY} and exists (
+  select from events where key_prefix = api_keys.prefix and kind = 'revoked' and actor = 'finder')`;
+
+const IS_STILL_USED = `last_refused_at > greatest(least(revoked_at, expires_at), ${LATELY})`;
+
+const EXPIRED_IN_USE = `revoked_at is null and successor_id is null and expires_at > ${LATELY}
+  and last_used_at > expires_at - interval '1 day'`;
+
+/**
+ * Lists ended keys of a developer that need attention: those that a finder revoked lately, that were used after their
+ * end, or that were in use when they expired. The latest come first.
+ */
+export async function listEndedKeysToWatch(
+  db: Knex,
+  developerId: number,
+  limit: number,
+): Promise<readonly (KeyRecord & { readonly hint: EndedHint })[]> {
+  return db('api_keys')
+    .select<(KeyRecord & { readonly hint: EndedHint })[]>(
+      keyFields(db),
+      db.raw(
+        `case when ${IS_LEAKED} then 'leaked' when ${IS_STILL_USED} then 'still_used' else 'expired_in_use' end as hint`,
+      ),
+    )
+    .where({ developer_id: developerId })
+    .whereRaw(`not (${IS_ACTIVE}) and ((${IS_LEAKED}) or ${IS_STILL_USED} or (${EXPIRED_IN_USE}))`)
+    .orderByRaw('greatest(last_refused_at, revoked_at, expires_at) desc, id desc')
+    .limit(limit);
+}
+
 /** @returns the plans that apply to a developer, smallest first: those of active keys, and that of new keys */
 export async function listPlansOf(db: Knex, developerId: number): Promise<readonly Plan[]> {
   return db('plans')

@@ -70,6 +70,9 @@ export interface RecentUsage {
   readonly refusedLately: number;
   /** The same for the 24 hours before them. */
   readonly refusedBefore: number;
+  /** All requests of the hour that has begun and of the one before, and those of them with an error of either side. */
+  readonly requestsNow: number;
+  readonly errorsNow: number;
 }
 
 /** The first hour of a range, by the database's clock. A day of UTC always has 24 hours. */
@@ -185,14 +188,16 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonl
 
 /** Reads what the overview shows of a developer's usage: the totals by hour, and what the log adds to them. */
 export async function readRecentUsage(db: Knex, developerId: number): Promise<RecentUsage> {
-  const sum = (column: keyof UsageCounts, condition: string): string =>
+  const sum = (column: string, condition: string): string =>
     `coalesce(sum(${column}) filter (where ${condition}), 0)::bigint`;
   const today = `start >= date_trunc('day', now(), 'UTC')`;
   const lately = `start > now() - interval '24 hours'`;
+  const now = `start > now() - interval '2 hours'`;
   const [row] = await read<RecentUsage['today'] & Omit<RecentUsage, 'today'>>(
     db,
     `select ${KINDS.map((kind) => `${sum(kind, today)} as ${kind}`).join(', ')},
-            ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore"
+            ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore",
+            ${sum(KINDS.join(' + '), now)} as "requestsNow", ${sum('rejected + failed', now)} as "errorsNow"
        from (
          select start, ${KINDS.join(', ')} from developer_usage
           where developer_id = :developerId and period = 'hour'
@@ -203,8 +208,8 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
     { developerId, unit: 'hour', hours: 1, buckets: 48 },
   );
   if (row === undefined) throw new Error('a sum has no row');
-  const { refusedLately, refusedBefore, ...counts } = row;
-  return { today: counts, refusedLately, refusedBefore };
+  const { refusedLately, refusedBefore, requestsNow, errorsNow, ...counts } = row;
+  return { today: counts, refusedLately, refusedBefore, requestsNow, errorsNow };
 }
 
 async function read<T>(

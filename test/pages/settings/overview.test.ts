@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import type { CreatedKey } from '../../../src/keys/keys.js';
 import { createKey } from '../../../src/keys/keys.js';
-import { revokeKey } from '../../../src/keys/revoke.js';
+import { revokeFoundKeys, revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { listPlans } from '../../../src/limits/plans.js';
 import type { SiteOptions } from '../../../src/pages/parts/context.js';
 import { loadOverview } from '../../../src/pages/settings/overview/overview.js';
+import { hashOf } from '../../support/keys/key-hash.js';
 import { expireIn } from '../../support/keys/expiry.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { addUsage, rollUp } from '../../support/keys/usage.js';
@@ -41,6 +42,8 @@ describe('the overview of the settings', () => {
     return (await load(isSuspended)).attention.map((item) => {
       if (item.kind === 'key')
         return [item.record.label, item.hint.kind, ...('days' in item.hint ? [item.hint.days] : [])];
+      if (item.kind === 'ended_key') return [item.record.label, item.hint];
+      if (item.kind === 'errors') return [item.kind, item.errors, item.requests];
       if (item.kind === 'quota') return [item.plan.name, item.quota.name, item.share];
       return item.kind === 'refusals' ? [item.lately, item.before] : item.kind;
     });
@@ -115,6 +118,54 @@ describe('the overview of the settings', () => {
     for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
     assert.deepEqual(await attention(), [...[0, 1, 2, 3, 4].map((i) => [`k${i}`, 'expires_soon', 0]), 'more_keys']);
     assert.equal((await links()).at(-1), '/settings/keys');
+  });
+
+  it('keys need attention that a finder revoked, that are used after their end, or that expired in use, for 7 days', async () => {
+    const { db } = service;
+    const ago = (hours: number): object => db.raw('now() - make_interval(hours => ?)', [hours]);
+    const [week, fine] = [7 * 24, 8 * 24];
+    const cases: readonly [label: string, columns: Record<string, object>, hint: string | undefined][] = [
+      ['active', { last_refused_at: ago(1) }, undefined],
+      ['revoked', { revoked_at: ago(2) }, undefined],
+      ['revoked in use', { revoked_at: ago(fine), last_refused_at: ago(week - 1) }, 'still_used'],
+      ['silent for a week', { revoked_at: ago(fine), last_refused_at: ago(week + 1) }, undefined],
+      // In a suspension before its end.
+      ['refused before', { revoked_at: ago(2), last_refused_at: ago(3) }, undefined],
+      ['expired', { expires_at: ago(2), last_used_at: ago(27) }, undefined],
+      ['expired in use', { expires_at: ago(10), last_used_at: ago(11) }, 'expired_in_use'],
+      ['long expired', { expires_at: ago(week + 1), last_used_at: ago(week + 2) }, undefined],
+      ['expired and used', { expires_at: ago(10), last_used_at: ago(11), last_refused_at: ago(9) }, 'still_used'],
+    ];
+    for (const [label, columns] of cases) {
+      const { prefix } = await create(label);
+      await db('api_keys')
+        .where({ prefix })
+        .update({ created_at: ago(9_000), ...columns });
+    }
+    await db('api_keys').where({ label: 'active' }).update({ last_used_at: db.fn.now() });
+    const leaked = await create('leaked');
+    await revokeFoundKeys(db, [hashOf(leaked.key)]);
+    assert.deepEqual(await attention(), [
+      ['leaked', 'leaked'],
+      ['expired and used', 'still_used'],
+      ['expired in use', 'expired_in_use'],
+      ['revoked in use', 'still_used'],
+    ]);
+    assert.equal((await links())[0], `/settings/keys/${leaked.prefix}`);
+    assert.deepEqual(await attention(true), []);
+  });
+
+  it('errors of more than a tenth of the requests of this hour and the one before need attention', async () => {
+    const { prefix } = await create();
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: service.db.fn.now() });
+    await addUsage(service.db, prefix, 2, { failed: 1_000 });
+    await addUsage(service.db, prefix, 1, { served: 90, rejected: 5, refused: 1 });
+    await addUsage(service.db, prefix, 0, { failed: 4 });
+    assert.deepEqual(await attention(), []);
+    await addUsage(service.db, prefix, 0, { failed: 1 });
+    assert.deepEqual(await attention(), []);
+    await addUsage(service.db, prefix, 0, { rejected: 1 });
+    assert.deepEqual(await attention(), [['errors', 11, 102]]);
   });
 
   it('the list and the page of a rolled key warn when the key that replaced it is no longer active', async () => {

@@ -1,12 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { EXPIRES_SOON_DAYS, hintsOf, UNUSED_DAYS, type KeyHint, type KeyRecord } from '../../../keys/key-record.js';
-import type { KeySummary } from '../../../keys/key-summary.js';
+import type { EndedHint, KeySummary } from '../../../keys/key-summary.js';
 import type { Plan } from '../../../limits/plans.js';
 import { QUOTAS, type Quota } from '../../../limits/quotas.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
 import { RelativeTime, UserText } from '../../parts/content/components.js';
 import { keyPath } from '../../parts/keys.js';
+import { failuresAddress } from '../failed-requests.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
 /** Something that a developer should look at. */
@@ -15,11 +16,15 @@ export type Attention =
   | { readonly kind: 'key'; readonly record: KeyRecord; readonly hint: KeyHint }
   /** Requests may soon be refused by a quota, or are: the share of it that is used, from 0 to 1. */
   | { readonly kind: 'quota'; readonly plan: Plan; readonly quota: Quota; readonly share: number }
+  /** A key that ended in the last days. */
+  | { readonly kind: 'ended_key'; readonly record: KeyRecord; readonly hint: EndedHint }
+  /** How many requests of this hour and the one before had an error, of how many. */
+  | { readonly kind: 'errors'; readonly errors: number; readonly requests: number }
   /** How many requests the limits refused in the last 24 hours, and in those before. */
   | { readonly kind: 'refusals'; readonly lately: number; readonly before: number };
 
 /** More keys with hints than this are not listed one by one. */
-const SHOWN_KEYS = 5;
+export const SHOWN_KEYS = 5;
 
 /** The most keys with hints that have to be read: one more shows that there are more. */
 export const READ_KEYS = SHOWN_KEYS + 1;
@@ -49,9 +54,21 @@ const LEAST_REFUSALS = 10;
 /** Refusals are rising from this factor on. */
 const RISE = 2;
 
-/** @returns whether the limits have refused far more requests lately than before */
-export function usageToWatch({ refusedLately: lately, refusedBefore: before }: RecentUsage): readonly Attention[] {
-  return lately < LEAST_REFUSALS || lately < RISE * before ? [] : [{ kind: 'refusals', lately, before }];
+/** Fewer errors may be somebody's experiments. */
+const LEAST_ERRORS = 10;
+
+/** A part of the requests above which errors need attention. */
+const ERROR_SHARE = 0.1;
+
+/** @returns whether the limits have refused far more requests lately than before, and whether many requests fail now */
+export function usageToWatch(usage: RecentUsage): readonly Attention[] {
+  const { refusedLately: lately, refusedBefore: before, requestsNow: requests, errorsNow: errors } = usage;
+  return [
+    ...(lately < LEAST_REFUSALS || lately < RISE * before ? [] : [{ kind: 'refusals', lately, before } as const]),
+    ...(errors < LEAST_ERRORS || errors <= ERROR_SHARE * requests
+      ? []
+      : [{ kind: 'errors', errors, requests } as const]),
+  ];
 }
 
 /** The list of what needs attention; nothing if nothing does. */
@@ -105,6 +122,15 @@ function describe(item: Attention): VNode {
       return describeHint(item.record, item.hint);
     case 'quota':
       return describeQuota(item);
+    case 'ended_key':
+      return describeEnded(item.record, item.hint);
+    case 'errors':
+      return (
+        <Warning address={failuresAddress()} action="See the request errors">
+          {formatCount(item.errors)} of {formatCount(item.requests)} requests in this hour and the one before had an
+          error.
+        </Warning>
+      );
     case 'refusals':
       return (
         <Warning address="/settings/usage?range=24h" action="See when">
@@ -113,6 +139,25 @@ function describe(item: Attention): VNode {
         </Warning>
       );
   }
+}
+
+function describeEnded({ prefix, label, revokedAt, expiresAt, lastRefusedAt }: KeyRecord, hint: EndedHint): VNode {
+  const name = <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
+  const end = <RelativeTime at={revokedAt ?? expiresAt} />;
+  return (
+    <Warning address={keyPath(prefix)} action="See this key" about={name}>
+      {hint === 'leaked' && [name, ' was revoked ', end, ' by somebody who found it. Find out where it leaked.']}
+      {hint === 'expired_in_use' && [name, ' expired ', end, ' while it was in use.']}
+      {hint === 'still_used' && [
+        name,
+        ` ${revokedAt === null ? 'ended' : 'was revoked'} `,
+        end,
+        ' but is still in use: a request with it was refused ',
+        <RelativeTime at={lastRefusedAt} />,
+        '.',
+      ]}
+    </Warning>
+  );
 }
 
 function describeHint({ prefix, label, expiresAt }: KeyRecord, hint: KeyHint): VNode {

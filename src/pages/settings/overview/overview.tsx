@@ -6,7 +6,7 @@ import type { Session } from '../../../accounts/sessions.js';
 import { findDeveloper } from '../../../developers/developers.js';
 import { listEvents } from '../../../events/events.js';
 import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
-import { listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
+import { listEndedKeysToWatch, listKeysWithHints, readKeySummary, type KeySummary } from '../../../keys/key-summary.js';
 import { describeLimits } from '../../../limits/quotas.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { readRecentUsage } from '../../../usage/read-usage.js';
@@ -16,11 +16,11 @@ import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { readTogether } from '../../parts/read-together.js';
 import { successRate, total } from '../../parts/usage.js';
-import { FAILED_REQUESTS } from '../failed-requests.js';
+import { failuresAddress } from '../failed-requests.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
 import { Quotas, readPlanStates } from '../usage/quotas.js';
-import { keysToWatch, NeedsAttention, quotasToWatch, READ_KEYS, usageToWatch } from './attention.js';
+import { keysToWatch, NeedsAttention, quotasToWatch, READ_KEYS, SHOWN_KEYS, usageToWatch } from './attention.js';
 
 const SHOWN_EVENTS = 5;
 
@@ -32,9 +32,10 @@ export async function loadOverview(
   session: Session,
 ) {
   const { developerId } = session;
-  const { hinted, usage, developer, passkeys, ...read } = await readTogether({
+  const { hinted, ended, usage, developer, passkeys, ...read } = await readTogether({
     keys: () => readKeySummary(db, developerId),
     hinted: () => listKeysWithHints(db, developerId, READ_KEYS),
+    ended: () => listEndedKeysToWatch(db, developerId, SHOWN_KEYS),
     plans: () => readPlanStates({ db, limiter }, developerId),
     usage: () => readRecentUsage(db, developerId),
     developer: () => findDeveloper(db, developerId),
@@ -48,7 +49,13 @@ export async function loadOverview(
     session,
     /** What the developer should look at. */
     attention: [
-      ...(isSuspended ? [] : [...keysToWatch(read.keys, hinted), ...quotasToWatch(read.plans)]),
+      ...(isSuspended
+        ? []
+        : [
+            ...keysToWatch(read.keys, hinted),
+            ...ended.map(({ hint, ...record }) => ({ kind: 'ended_key', record, hint }) as const),
+            ...quotasToWatch(read.plans),
+          ]),
       ...usageToWatch(usage),
     ],
     /** The requests since 00:00 UTC. */
@@ -106,7 +113,7 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
         />
         {today.served < total(today) && (
           <p>
-            <a href={FAILED_REQUESTS}>See the failed requests</a>
+            <a href={failuresAddress()}>See the request errors</a>
           </p>
         )}
       </section>
