@@ -52,14 +52,20 @@ export interface FailuresQuery extends Part<Pick<FailedRequest, 'at' | 'id'>> {
   readonly developerId: number;
   /** The prefix of a single key; undefined for all keys of the developer. */
   readonly keyPrefix?: string | undefined;
-  /** Undefined for all requests. */
+  /** Undefined for all errors. */
+  readonly code?: ErrorCode | undefined;
+  /** The id of a single operation, empty for paths without one; undefined for all requests. */
+  readonly operation?: string | undefined;
+  /** The beginning of an hour, in RFC 3339 and UTC; undefined for any time. */
+  readonly hour?: string | undefined;
+  /** An id, or its beginning, as somebody has copied it: with quotes, a comma, its name. Undefined for all requests. */
   readonly requestId?: string | undefined;
 }
 
 /** @returns a slice of the failed requests of a developer that are kept, the latest first */
 export async function listFailures(
   db: Knex,
-  { developerId, keyPrefix, requestId, limit, after }: FailuresQuery,
+  { developerId, keyPrefix, code, operation, hour, requestId, limit, after }: FailuresQuery,
 ): Promise<readonly FailedRequest[]> {
   const { rows } = await db.raw<{ rows: FailedRequest[] }>(
     `select f.id, f.at, f.request_id as "requestId", f.method, f.path, f.operation, f.status, f.code, f.detail,
@@ -69,14 +75,20 @@ export async function listFailures(
               order by at desc, id desc limit ${KEPT_FAILURES}) as f
        join api_keys k on k.id = f.key_id
       where (cast(:keyPrefix as text) is null or k.prefix = :keyPrefix)
-        and (cast(:requestId as text) is null or f.request_id = :requestId)
+        and (cast(:code as text) is null or f.code = :code)
+        and (cast(:operation as text) is null or f.operation = :operation)
+        and (cast(:hour as timestamptz) is null or date_trunc('hour', f.at, 'UTC') = :hour)
+        and (cast(:requestId as text) is null or starts_with(lower(f.request_id), lower(:requestId)))
         and (cast(:id as bigint) is null or (f.at, f.id) < (cast(:at as timestamptz), :id))
       order by f.at desc, f.id desc
       limit :limit`,
     {
       developerId,
       keyPrefix: keyPrefix ?? null,
-      requestId: requestId ?? null,
+      code: code ?? null,
+      operation: operation ?? null,
+      hour: hour ?? null,
+      requestId: requestId?.match(/[\w.-]+/g)?.at(-1) ?? requestId ?? null,
       at: after?.at ?? null,
       id: after?.id ?? null,
       limit,

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { ERROR_CODES } from '../../src/errors.js';
-import { listFailures, removeOldFailures, type FailureKind, type NewFailure } from '../../src/usage/failed-requests.js';
+import {
+  listFailures,
+  removeOldFailures,
+  writeFailures,
+  type FailureKind,
+  type NewFailure,
+} from '../../src/usage/failed-requests.js';
 import { FailureLog } from '../../src/usage/failure-log.js';
 import { runCommand } from '../support/programs/command.js';
 import { signIn } from '../support/http/visitor.js';
@@ -120,7 +126,7 @@ describe('the failed requests of a developer', () => {
     assert.equal(latest?.requestId, `${now}-0`);
     const times = (await kept()).map(({ at }) => at);
     assert.deepEqual(times, times.toSorted().toReversed());
-    const requestId = `${now - 500}-3`;
+    const requestId = `${now - 500}-77`;
     const found = await listFailures(world.db, { developerId, requestId, ...ALL });
     assert.deepEqual([found.length, found[0]?.keyPrefix], [1, prefix]);
     assert.deepEqual(await listFailures(world.db, { developerId: other, requestId, ...ALL }), []);
@@ -208,6 +214,26 @@ describe('the failed requests of a developer', () => {
     assert.deepEqual([await rowsOf(`${path}?key=${prefix}`), await rowsOf(next ?? '')], [50, 10]);
     assert.equal(await rowsOf(`${path}?key=${its}`), 1);
     assert.equal(await rowsOf(`${path}?request=+${now - 100_000}-7+`), 1);
+    const own = 'ABCD1234-5678-4a8e-9f7b-0c1d2e3f4a50';
+    await writeFailures(world.db, [
+      { ...kindOf(developerId, keyId, 'invalid_api_key'), ...failureOf(own.toLowerCase()), at: now - 2 * HOUR_MS },
+    ]);
+    for (const pasted of [own, `"${own}",`, `"request_id": "${own}"`, own.slice(0, 8), ` ${own.toLowerCase()},`]) {
+      assert.equal(await rowsOf(`${path}?request=${encodeURIComponent(pasted)}`), 1, pasted);
+    }
+    const hour = new Date(now - 2 * HOUR_MS).toISOString().slice(0, 13);
+    for (const [query, rows] of [
+      ['code=invalid_api_key', 1],
+      ['code=not_found&operation=other', 50],
+      ['operation=getMe', 0],
+      [`hour=${hour}:00`, 1],
+      [`hour=${hour}:00&key=${its}`, 0],
+      ['hour=2026-02-31T04:00&code=invalid_api_key&key=&operation=&request=', 1],
+    ] as const) {
+      assert.equal(await rowsOf(`${path}?${query}`), rows, query);
+    }
+    const none = await visitor?.get(`${path}?request=nothing`);
+    assert.match(none?.text ?? '', /<p class="empty">Not kept\. After the first 20 of a kind/);
     assert.equal(await rowsOf(`${path}?request=${now - 100_000}-7`, stranger), 0);
     assert.equal(await rowsOf(`${path}?key=${prefix}`, stranger), 0);
   });

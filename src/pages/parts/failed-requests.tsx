@@ -2,11 +2,10 @@ import type { VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import { KEPT_FAILURE_DAYS, KEPT_FAILURES, KEPT_OF_KIND, type FailedRequest } from '../../usage/failed-requests.js';
 import { KEPT_OF_HOUR } from '../../usage/failure-log.js';
-import { Deployment, RelativeTime } from './content/components.js';
-import { numeric, Table } from './content/table.js';
-import { KeyName } from './keys.js';
+import { Badge, CodeBlock, Deployment, Facts, UserText } from './content/components.js';
+import { KeyReference } from './keys.js';
 
-/** Which failed requests are kept, in a sentence. */
+/** Which requests are kept, in a sentence. */
 export const KEPT =
   `Kept for ${KEPT_FAILURE_DAYS} days. Of each key, error and operation, each server keeps the first ${KEPT_OF_HOUR} ` +
   `requests of an hour and then one a second; we keep the latest ${KEPT_OF_KIND}, and ${KEPT_FAILURES} in all.`;
@@ -14,43 +13,55 @@ export const KEPT =
 /** The longest id that a request can have. */
 export const MAX_REQUEST_ID = 128;
 
-interface FailureTableProps {
+/** What an empty list says, where it was limited to some requests. */
+const NOT_KEPT =
+  `Not kept. After the first ${KEPT_OF_HOUR} of a kind in an hour we keep one a second; the counts are in Usage. A ` +
+  'request shows about ten seconds after its answer.';
+
+interface FailureListProps {
   readonly failures: readonly FailedRequest[];
-  /** @returns the address of the failed requests of a key */
-  readonly addressOf?: (prefix: string) => string;
+  /** Whether they are only those that somebody looks for. */
+  readonly isFiltered?: boolean;
 }
 
-/** The status and the code of an error, as a link to its entry in the reference. */
-function ErrorName({ status, code }: FailedRequest): VNode {
-  const docs = useContext(Deployment).docs();
-  const name = `${status} ${code}`;
-  return docs === undefined ? <>{name}</> : <a href={`${docs}#error-${code}`}>{name}</a>;
-}
-
-/** Failed requests in the order given. */
-export function FailureTable({ failures, addressOf }: FailureTableProps): VNode {
-  if (failures.length === 0) return <p class="empty">No failed requests</p>;
+/** Request errors in the order given: a line each, which opens. */
+export function FailureList({ failures, isFiltered = false }: FailureListProps): VNode {
+  if (failures.length === 0) return <p class="empty">{isFiltered ? NOT_KEPT : 'No request errors'}</p>;
   return (
-    <Table
-      caption="Failed requests"
-      hasCards
-      columns={['Request', 'Error', 'Key', 'Request ID', ...numeric('Duration'), 'Time']}
-      rows={failures.map((each) => [
+    <ul class="failures">
+      {failures.map((failure) => (
+        <li key={failure.id}>
+          <Failure {...failure} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Failure({ at, method, path, status, code, detail, keyPrefix, keyLabel, ...more }: FailedRequest): VNode {
+  const docs = useContext(Deployment).docs();
+  return (
+    <details>
+      <summary>
+        <time dateTime={at}>
+          {at.slice(0, 10)} {at.slice(11, 19)} <span class="visually-hidden">UTC</span>
+        </time>
+        <Badge tone={status === 429 ? 'warning' : 'danger'}>{status}</Badge>
         <code>
-          {each.method} {each.path}
-        </code>,
-        <div>
-          <ErrorName {...each} /> <span class="muted small">{each.detail}</span>
-        </div>,
-        <KeyName
-          prefix={each.keyPrefix}
-          label={each.keyLabel}
-          {...(addressOf && { address: addressOf(each.keyPrefix) })}
-        />,
-        <code>{each.requestId}</code>,
-        `${each.durationMs.toFixed(1)} ms`,
-        <RelativeTime at={each.at} />,
-      ])}
-    />
+          {method} {path}
+        </code>
+        <span class="failure-key">{keyLabel === null ? keyPrefix : <UserText text={keyLabel} />}</span>
+      </summary>
+      <Facts
+        facts={{
+          Error: docs === undefined ? code : <a href={`${docs}#error-${code}`}>{code}</a>,
+          Detail: detail,
+          Operation: more.operation === '' ? 'None' : <code>{more.operation}</code>,
+          Key: <KeyReference prefix={keyPrefix} label={keyLabel} />,
+          Duration: `${more.durationMs.toFixed(1)} ms`,
+        }}
+      />
+      <CodeBlock label="Request ID" code={more.requestId} />
+    </details>
   );
 }

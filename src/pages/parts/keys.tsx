@@ -115,7 +115,7 @@ interface KeyFactsProps {
 
 /** The facts about a key. */
 export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VNode {
-  const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, revokedAt, isExpired } = record;
+  const { prefix, label, planId, createdAt, expiresAt, lastUsedAt, lastRefusedAt, revokedAt, isExpired } = record;
   const path = useContext(KeyPath)(prefix);
   const change = (what: 'label' | 'expiry'): VNode | false =>
     canChange && (
@@ -137,6 +137,7 @@ export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VN
         }),
         Revoked: revokedAt !== null && <BothTimes at={revokedAt} />,
         'Last used': <BothTimes at={lastUsedAt} />,
+        'Last refused': lastRefusedAt !== null && <BothTimes at={lastRefusedAt} />,
       }}
     />
   );

@@ -1,62 +1,106 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
+import { operations } from '../../api/index.js';
+import { ERROR_CODES } from '../../errors.js';
 import { printable } from '../../platform/text/plain-text.js';
-import { listFailures } from '../../usage/failed-requests.js';
+import { listFailures, type FailuresQuery } from '../../usage/failed-requests.js';
 import type { SiteParts } from '../parts/context.js';
-import { FailureTable, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
-import { BY_TIME, Pager, readListPage } from '../parts/forms/list-page.js';
+import { FailureList, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
+import { BY_TIME, optionOf, Pager, readListPage } from '../parts/forms/list-page.js';
 import { pageAddress, queryOf } from '../parts/web/addresses.js';
-import { KeyFilter, readKeyChoice } from './key-filter.js';
+import { Choice, KeyFilter, readKeyChoice, type Option } from './key-filter.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from './settings-page.js';
 
-export const FAILED_REQUESTS = '/settings/usage/failed';
+const PATH = '/settings/usage/failed';
 
-/** The failed requests of a developer: of one key, or the one with an id. */
-async function loadFailedRequests(db: Knex, ctx: SettingsContext) {
-  const { developerId } = ctx.state.session;
-  const keys = await readKeyChoice(db, ctx);
-  const requestId = printable((queryOf(ctx).get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
-  const query = { developerId, keyPrefix: keys.chosen?.prefix, requestId };
-  const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
-  return { keys, requestId, failures };
+/** What stands in an address for the paths without an operation. */
+export const OTHER_PATHS = 'other';
+
+/** The beginning of an hour in an address, in UTC: as a field of the type `datetime-local` has it. */
+const HOUR = /^(20\d\d-[01]\d-[0-3]\dT[0-2]\d):\d\d$/;
+
+type FailureFilter = Pick<FailuresQuery, 'keyPrefix' | 'code' | 'operation' | 'hour'>;
+
+/** @returns the address of the request errors of a kind, of all without a filter */
+export function failuresAddress({ keyPrefix, code, operation, hour }: FailureFilter = {}): string {
+  const query = {
+    key: keyPrefix,
+    code,
+    operation: operation === '' ? OTHER_PATHS : operation,
+    hour: hour?.slice(0, 16),
+  };
+  return pageAddress(
+    PATH,
+    Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
 }
 
-/** Adds the list of failed requests. */
+/** The request errors of a developer, as far as they were chosen. */
+async function loadFailures(db: Knex, ctx: SettingsContext) {
+  const { developerId } = ctx.state.session;
+  const keys = await readKeyChoice(db, ctx);
+  const operation = optionOf(ctx, 'operation', { ...operations, [OTHER_PATHS]: undefined });
+  const hour = HOUR.exec(queryOf(ctx).get('hour') ?? '')?.[1];
+  const filter: FailureFilter = {
+    keyPrefix: keys.chosen?.prefix,
+    code: optionOf(ctx, 'code', ERROR_CODES),
+    operation: operation === OTHER_PATHS ? '' : operation,
+    // There is no 30 February.
+    hour: hour && new Date(Date.parse(`${hour}:00Z`) || 0).toISOString().startsWith(hour) ? `${hour}:00Z` : undefined,
+  };
+  const requestId = printable((queryOf(ctx).get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
+  const query = { developerId, requestId, ...filter };
+  const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
+  return { keys, filter, requestId, failures };
+}
+
+/** Adds the list of request errors. */
 export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
-  router.get(FAILED_REQUESTS, requireSession, async (ctx) => {
+  router.get(PATH, requireSession, async (ctx) => {
     settingsPage(
       ctx,
-      { title: 'Failed requests', tab: 'usage', trail: { path: '/settings/usage', label: 'Usage' } },
-      <FailedRequestsPage {...await loadFailedRequests(db, ctx)} />,
+      { title: 'Request errors', tab: 'usage', trail: { path: '/settings/usage', label: 'Usage' } },
+      <FailuresPage {...await loadFailures(db, ctx)} />,
     );
   });
 }
 
-/** @returns the address of the failed requests of a key */
-export function failuresOf(prefix: string): string {
-  return pageAddress(FAILED_REQUESTS, [['key', prefix]]);
-}
+const optionsOf = (names: object): readonly Option[] => [
+  ['', 'All'],
+  ...Object.keys(names).map((name): Option => [name, name]),
+];
 
-type FailedRequests = Awaited<ReturnType<typeof loadFailedRequests>>;
-
-function FailedRequestsPage({ keys, requestId, failures }: FailedRequests): VNode {
+function FailuresPage({ keys, filter, requestId, failures }: Awaited<ReturnType<typeof loadFailures>>): VNode {
+  const { code, operation, hour } = filter;
+  const isFiltered = [requestId, ...Object.values(filter)].some((value) => value !== undefined);
   return (
     <>
       <p>{KEPT}</p>
       <div class="toolbar">
-        <KeyFilter path={FAILED_REQUESTS} keys={keys}>
+        <KeyFilter path={PATH} keys={keys}>
+          <Choice name="code" label="Error" options={optionsOf(ERROR_CODES)} value={code} />
+          <Choice
+            name="operation"
+            label="Operation"
+            options={[...optionsOf(operations), [OTHER_PATHS, 'Other paths']]}
+            value={operation === '' ? OTHER_PATHS : operation}
+          />
+          <label>
+            Hour (UTC)
+            <input class="input" type="datetime-local" name="hour" step={3600} value={hour?.slice(0, 16)} />
+          </label>
           <label>
             Request ID
             <input class="input" name="request" value={requestId} maxLength={MAX_REQUEST_ID} autocomplete="off" />
           </label>
         </KeyFilter>
-        {(keys.chosen ?? requestId) !== undefined && <a href={FAILED_REQUESTS}>Show all</a>}
+        {isFiltered && <a href={PATH}>Show all</a>}
       </div>
-      <FailureTable failures={failures.rows} addressOf={failuresOf} />
+      <FailureList failures={failures.rows} isFiltered={isFiltered} />
       <Pager page={failures} />
       <p class="muted small">
-        A request that failed shows here about ten seconds later. A server that crashes loses those it has not saved.
-        Requests without a valid key belong to nobody and are not kept.
+        Times are in UTC. An error shows here about ten seconds later. A server that crashes loses those it has not
+        saved. We can’t attribute requests without a key of yours, so they aren’t listed.
       </p>
     </>
   );

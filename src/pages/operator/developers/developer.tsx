@@ -10,7 +10,7 @@ import { Identities, SessionTable } from '../../parts/accounts.js';
 import { Badge, BothTimes, Button, Facts, isolated, RelativeTime, UserText } from '../../parts/content/components.js';
 import { PlanName } from '../../parts/content/plan-name.js';
 import { EventTable } from '../../parts/events.js';
-import { FailureTable, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
+import { FailureList, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
 import { KeyTable } from '../../parts/keys.js';
 import { BY_PREFIX, BY_TIME, ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
 import { Outcomes } from '../../parts/usage.js';
@@ -98,10 +98,10 @@ function DeveloperPage({ hasSite, ...shown }: DeveloperPageProps): VNode {
         </section>
       )}
       <section>
-        <h2 id="failed">Latest failed requests</h2>
-        <FailureTable failures={failures} />
+        <h2 id="failed">Latest request errors</h2>
+        <FailureList failures={failures} />
         <p>
-          <a href={`${path}/failed-requests`}>All failed requests</a>
+          <a href={`${path}/failed-requests`}>All request errors</a>
         </p>
       </section>
       <section>
@@ -161,7 +161,7 @@ function DeveloperFacts({
   );
 }
 
-/** Reads a page of a developer's failed requests. @returns undefined once it is redirected @throws PageError 404 */
+/** Reads a page of a developer's request errors. @returns undefined once it is redirected @throws PageError 404 */
 async function loadFailures(ctx: PageContext, db: Knex) {
   const developer = await developerOf(ctx, db);
   const search = readListSearch(ctx, MAX_REQUEST_ID);
@@ -178,13 +178,13 @@ function FailuresPage({ path, search, failures }: FailuresPageProps): VNode {
     <>
       <p>{KEPT}</p>
       <ListSearch path={path} search={search} label="Filter by request ID" maxLength={MAX_REQUEST_ID} />
-      <FailureTable failures={failures.rows} />
+      <FailureList failures={failures.rows} isFiltered={search !== ''} />
       <Pager page={failures} />
     </>
   );
 }
 
-/** Adds the page of a developer, and the lists of their events and failed requests. */
+/** Adds the page of a developer, and the lists of their events and request errors. */
 export function addDeveloper(router: PageRouter, { db, config }: OperatorParts): void {
   router.get(`${DEVELOPERS}/:id`, async (ctx) => {
     const shown = await loadDeveloper(ctx, db);
@@ -215,6 +215,6 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
 
   router.get(`${DEVELOPERS}/:id/failed-requests`, async (ctx) => {
     const shown = await loadFailures(ctx, db);
-    if (shown !== undefined) pageOfDeveloper(ctx, shown.developer, 'Failed requests', <FailuresPage {...shown} />);
+    if (shown !== undefined) pageOfDeveloper(ctx, shown.developer, 'Request errors', <FailuresPage {...shown} />);
   });
 }

@@ -38,7 +38,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
   'Rolling a key': ['rotate a key', 'rotate keys', 'rotation', 'replace a key', 'downtime'],
   'Revoking a key': ['delete a key', 'remove a key', 'disable a key'],
   Passkeys: ['2FA', 'MFA', 'two-factor authentication', 'multi-factor', 'WebAuthn'],
-  'Failed requests': ['errors of requests', 'request id', 'request log', 'request not found'],
+  'Request errors': ['failed requests', 'request id', 'request log', 'request not found'],
   getTitle: ['search titles by name', 'find a title'],
   'Generate an SDK': ['SDK', 'client library', 'swagger', 'code generator'],
 };

@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { listEvents } from '../../../events/events.js';
 import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-record.js';
 import { findPredecessor } from '../../../keys/keys.js';
+import { formatCount } from '../../../platform/text/count.js';
 import { readUsage, type OutcomeTotal } from '../../../usage/read-usage.js';
 import { Button, Notice, isolated, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
@@ -11,7 +12,7 @@ import { BY_TIME, Pager, readListPage } from '../../parts/forms/list-page.js';
 import { KeyReference, keyPath, KeyFacts } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
 import { Outcomes, total } from '../../parts/usage.js';
-import { failuresOf } from '../failed-requests.js';
+import { failuresAddress } from '../failed-requests.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
 import { KEYS_PATH, KEY_PATH, loadKey } from './one-key.js';
@@ -27,7 +28,14 @@ async function loadKeyDetails(db: Knex, ctx: SettingsContext) {
     usage: () => readUsage(db, { developerId, keyPrefix }, '30d', { limit: 1 }),
     events: () => readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId, keyPrefix, ...part })),
   });
-  return { record, usage: usage.keys[0], ...read };
+  const refused = usage.ways.filter(({ outcome }) => outcome === 'invalid_api_key');
+  return {
+    record,
+    usage: usage.keys[0],
+    /** How many requests were refused because the key had ended. */
+    refusals: refused.reduce((sum, { requests }) => sum + requests, 0),
+    ...read,
+  };
 }
 
 /** Adds the page of a key. Only an active key of a developer who is not suspended can be changed. */
@@ -50,7 +58,7 @@ export function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireS
   });
 }
 
-function KeyPage({ record, replaced, usage, events }: KeyDetails): VNode {
+function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNode {
   const { prefix, successor, expiresAt, lastUsedAt } = record;
   const canChange = isAccepted(record) && !record.isSuspended;
   return (
@@ -60,6 +68,13 @@ function KeyPage({ record, replaced, usage, events }: KeyDetails): VNode {
         canChange={canChange}
         more={{ Replaces: replaced !== undefined && <Predecessor record={replaced} /> }}
       />
+      {record.lastRefusedAt !== null && !canChange && refusals > 0 && (
+        <Notice tone="warning">
+          Still in use: {formatCount(refusals)} {refusals === 1 ? 'request' : 'requests'} with this key{' '}
+          {refusals === 1 ? 'was' : 'were'} refused in the last 30 days, the last on <Time at={record.lastRefusedAt} />.{' '}
+          <a href={failuresAddress({ keyPrefix: prefix, code: 'invalid_api_key' })}>See which</a>
+        </Notice>
+      )}
       {canChange && hintsOf(record).some(({ kind }) => kind === 'no_replacement') && (
         <Notice tone="warning">
           This key ends {expiresAt !== null && <RelativeTime at={expiresAt} />} and has no replacement:{' '}
@@ -83,7 +98,10 @@ function KeyPage({ record, replaced, usage, events }: KeyDetails): VNode {
             <Outcomes counts={usage} />
             <p>
               <a href={`/settings/usage?key=${prefix}`}>Usage of this key by day</a>
-              {usage.served < total(usage) && [' · ', <a href={failuresOf(prefix)}>Failed requests of this key</a>]}
+              {usage.served < total(usage) && [
+                ' · ',
+                <a href={failuresAddress({ keyPrefix: prefix })}>Request errors of this key</a>,
+              ]}
             </p>
           </>
         )}

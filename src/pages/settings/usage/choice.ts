@@ -2,12 +2,10 @@ import { operations } from '../../../api/index.js';
 import { OUTCOMES } from '../../../usage/outcome.js';
 import { USAGE_RANGES, type UsageOwner, type UsageRange } from '../../../usage/read-usage.js';
 import { pageAddress } from '../../parts/web/addresses.js';
+import { OTHER_PATHS } from '../failed-requests.js';
 
 /** Shown unless the address names another range. */
 const DEFAULT_RANGE = '30d';
-
-/** What stands in an address for the paths without an operation. */
-export const OTHER_PATHS = 'other';
 
 /** What the page of usage is limited to. Undefined for all. */
 export interface UsageChoice extends Omit<UsageOwner, 'developerId'> {

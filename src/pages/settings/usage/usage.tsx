@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import type { VNode } from 'preact';
+import { ERROR_CODES, type ErrorCode } from '../../../errors.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { Outcome } from '../../../usage/outcome.js';
 import { readUsage, readUsageCsv, type Usage, type UsageRange } from '../../../usage/read-usage.js';
@@ -10,10 +11,10 @@ import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
-import { FAILED_REQUESTS, failuresOf } from '../failed-requests.js';
+import { failuresAddress, OTHER_PATHS } from '../failed-requests.js';
 import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
-import { OTHER_PATHS, readUsageChoice, usageAddress } from './choice.js';
+import { readUsageChoice, usageAddress } from './choice.js';
 import { Quotas, readPlanStates } from './quotas.js';
 
 const PATH = '/settings/usage';
@@ -85,7 +86,7 @@ function UsagePage(usage: ChosenUsage): VNode {
         <Outcomes counts={counts} />
         {counts.served < total(counts) && (
           <p>
-            <a href={keys.chosen ? failuresOf(keys.chosen.prefix) : FAILED_REQUESTS}>See the failed requests</a>
+            <a href={failuresAddress({ ...choice, code: errorOf(outcome) })}>See the request errors</a>
           </p>
         )}
         {total(counts) === 0 ? (
@@ -101,11 +102,11 @@ function UsagePage(usage: ChosenUsage): VNode {
           <a href={usageAddress(`${PATH}.csv`, { ...choice, range: '30d' })}>Download 30 days as CSV</a>
         </p>
         <p class="muted small">
-          All times are in UTC. Client errors are 4xx answers and requests your client closed early; the codes are
-          explained in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Failed
-          requests are errors on our side. The first request of a key appears within about ten seconds, and further ones
-          within a minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database
-          connection can cause counts to be added twice.
+          All times are in UTC. Client errors are 4xx answers and requests that your client closed early; the codes are
+          explained in <a href="/docs#errors">Errors</a>. Rate-limited requests exceeded a limit of your plan. Server
+          errors are our fault. The first request of a key appears within about ten seconds, and further ones within a
+          minute. Counts are approximate: a server crash can lose unsaved counts, and a lost database connection can
+          cause counts to be added twice.
         </p>
       </section>
     </>
@@ -167,12 +168,22 @@ function OperationName({ id }: { readonly id: string }): VNode {
   return id === '' ? <>Other paths</> : <code>{id}</code>;
 }
 
-/** The requests of each operation and outcome. */
+/** @returns the code of an error that the log of requests may have */
+function errorOf(outcome: Outcome | undefined): ErrorCode | undefined {
+  return outcome !== undefined && Object.hasOwn(ERROR_CODES, outcome) ? (outcome as ErrorCode) : undefined;
+}
+
+/** The requests of each operation and outcome. An error leads to its requests. */
 function ByWay({ choice, ways }: ChosenUsage): VNode {
   const shown = ways.filter(
     ({ operation, outcome }) =>
       (choice.operation ?? operation) === operation && (choice.outcome ?? outcome) === outcome,
   );
+  const addressOf = (operation: string, outcome: Outcome): string => {
+    const code = errorOf(outcome);
+    if (code === undefined) return usageAddress(PATH, { ...choice, operation: undefined, outcome });
+    return failuresAddress({ keyPrefix: choice.keyPrefix, operation, code });
+  };
   return (
     <>
       <h3>By operation and outcome</h3>
@@ -183,7 +194,7 @@ function ByWay({ choice, ways }: ChosenUsage): VNode {
           <a href={usageAddress(PATH, { ...choice, operation, outcome: undefined })}>
             <OperationName id={operation} />
           </a>,
-          <a href={usageAddress(PATH, { ...choice, operation: undefined, outcome })}>
+          <a href={addressOf(operation, outcome)}>
             <code>{outcome}</code>
           </a>,
           formatCount(requests),

@@ -141,7 +141,7 @@ const QUESTIONS: readonly (readonly [query: string, address: string | undefined]
   ['2FA', '/docs/guides/developer-settings#passkeys'],
   ['MFA', '/docs/guides/developer-settings#passkeys'],
   ['search titles by name', '/docs#getTitle'],
-  ['request id not found', '/docs/guides/developer-settings#failed-requests'],
+  ['request id not found', '/docs/guides/developer-settings#request-errors'],
   ['delete a key', '/docs/guides/developer-settings#revoking-a-key'],
   ['swagger', '/docs/guides/generate-an-sdk'],
   ['SDK', '/docs/guides/generate-an-sdk'],
