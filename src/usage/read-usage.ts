@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import type { Part } from '../platform/postgres/rows.js';
-import { KINDS, sumByKind, type Outcome, type UsageCounts } from './outcome.js';
+import { IS_OF_KIND, KINDS, sumByKind, type Outcome, type UsageCounts } from './outcome.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -162,28 +162,33 @@ export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> 
  */
 const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r])', '''\1'), '"', '""') || '"'`;
 
+/** The kinds of outcomes in CSV, in SQL. */
+const KIND_CELL = `case when ${IS_OF_KIND.served} then 'successful' when ${IS_OF_KIND.refused} then 'rate limited'
+                        when ${IS_OF_KIND.rejected} then 'client errors' else 'server errors' end`;
+
 /**
- * Reads the total of each day and key of a range as CSV (RFC 4180), in this order. The database writes the lines: ten
- * thousand rows would keep this process from other requests.
+ * Reads the requests of each hour or day, key, operation and outcome of a range as CSV (RFC 4180), in this order. The
+ * database writes the lines: ten thousand rows would keep this process from other requests.
  *
- * @returns the heading, and the lines of each day
+ * @returns the heading, and the lines of each hour or day
  */
-export async function readUsageCsv(db: Knex, owner: UsageOwner): Promise<readonly string[]> {
-  const days = await read<{ lines: string }>(
+export async function readUsageCsv(db: Knex, owner: UsageOwner, range: UsageRange): Promise<readonly string[]> {
+  const { unit } = USAGE_RANGES[range];
+  const parts = await read<{ lines: string }>(
     db,
     `with used as (
-       select ${START} as day, k.id, k.prefix, k.label, ${sumByKind('u.requests')} ${HOURS}
+       select ${START} as start, k.id, k.prefix, k.label, u.operation, u.outcome, sum(u.requests) as requests ${HOURS}
           and ${IS_CHOSEN}
-        group by 1, k.id)
+        group by 1, k.id, u.operation, u.outcome)
      select string_agg(
-              concat(to_char(day at time zone 'UTC', 'YYYY-MM-DD'), ',', prefix, ',',
-                     ${LABEL_CELL}, ',',
-                     served, ',', refused, ',', failed, ',', rejected, e'\\r\\n'),
-              '' order by id) as lines
-       from used group by day order by day`,
-    { ...owner, ...USAGE_RANGES['30d'] },
+              concat(to_char(start at time zone 'UTC', '${unit === 'hour' ? 'YYYY-MM-DD"T"HH24:MI"Z"' : 'YYYY-MM-DD'}'),
+                     ',', prefix, ',', ${LABEL_CELL}, ',', operation, ',', outcome, ',', ${KIND_CELL}, ',', requests,
+                     e'\\r\\n'),
+              '' order by id, operation, outcome) as lines
+       from used group by start order by start`,
+    { ...owner, ...USAGE_RANGES[range] },
   );
-  return ['day,key_prefix,label,served,refused,failed,rejected\r\n', ...days.map(({ lines }) => lines)];
+  return [`${unit},key_prefix,label,operation,outcome,kind,requests\r\n`, ...parts.map(({ lines }) => lines)];
 }
 
 /** Reads what the overview shows of a developer's usage: the totals by hour, and what the log adds to them. */

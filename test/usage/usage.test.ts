@@ -8,7 +8,7 @@ import {
   type UsageOwner,
   type UsageRange,
 } from '../../src/usage/read-usage.js';
-import { OUTCOMES, type UsageCounts } from '../../src/usage/outcome.js';
+import { KINDS, OUTCOMES, type UsageCounts } from '../../src/usage/outcome.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { newPlan } from '../support/keys/new-key.js';
@@ -101,8 +101,11 @@ describe('the usage of the keys of a service', () => {
         assert.deepEqual([buckets.length, buckets.at(-1)?.[kind]], [7, expected], `${operation} ${outcome}`);
       }
     }
-    const [, line = ''] = await readUsageCsv(world.db, { ...owner, operation: 'getMe' });
-    assert.match(line, /,"counted",3,2,0,0\r\n$/);
+    const [, line = ''] = await readUsageCsv(world.db, { ...owner, operation: 'getMe' }, '7d');
+    assert.match(
+      line,
+      /^.*,"counted",getMe,rate_limit_exceeded,rate limited,2\r\n.*,"counted",getMe,success,successful,3\r\n$/,
+    );
   });
 
   it('a request counts as the operation of its path also when a limit refuses it, and as no operation elsewhere', async () => {
@@ -215,26 +218,30 @@ describe('the usage of the keys of a service', () => {
     }
     const all = await readAllUsageOverTime(world.db);
     assert.deepEqual([all.length, all[0]?.rejected, all[0]?.served, all.at(-1)?.served], [24, 2, 1_000, 1_001]);
-    const [heading = '', ...lines] = await readUsageCsv(world.db, { developerId });
-    assert.deepEqual(
-      lines.map((line) => line.split(',').slice(1).join()),
-      [
-        [29, '0,32,0,0'],
-        [7, '16,0,0,0'],
-        [6, '0,0,8,0'],
-        ...(hour === 23
-          ? [
-              [1, '0,4,0,0'],
-              [0, '1,0,0,2'],
-            ]
-          : [
-              [1, '0,4,0,2'],
-              [0, '1,0,0,0'],
-            ]),
-      ].map(([, counts]) => `${prefix},"production",${String(counts)}\r\n`),
-    );
+    for (const [range, start] of [
+      ['30d', /^\d{4}-\d\d-\d\d$/],
+      ['24h', /^\d{4}-\d\d-\d\dT\d\d:00Z$/],
+    ] as const) {
+      const [heading = '', ...parts] = await readUsageCsv(world.db, { developerId }, range);
+      assert.equal(heading, `${range === '24h' ? 'hour' : 'day'},key_prefix,label,operation,outcome,kind,requests\r\n`);
+      const sums: Record<string, number> = {};
+      for (const line of parts.flatMap((part) => part.trimEnd().split('\r\n'))) {
+        const [time = '', itsPrefix, label, operation, outcome, kind = '', requests] = line.split(',');
+        assert.match(time, start);
+        assert.deepEqual([itsPrefix, label, operation], [prefix, '"production"', 'getMe']);
+        assert.ok(outcome);
+        sums[kind] = (sums[kind] ?? 0) + Number(requests);
+      }
+      const { buckets } = await read({ developerId }, range);
+      const expected = { served: 0, refused: 0, rejected: 0, failed: 0 };
+      for (const kind of KINDS) for (const bucket of buckets) expected[kind] += bucket[kind];
+      assert.deepEqual(
+        ['successful', 'rate limited', 'client errors', 'server errors'].map((kind) => sums[kind] ?? 0),
+        [expected.served, expected.refused, expected.rejected, expected.failed],
+      );
+    }
     const none = { developerId: await world.newDeveloper() };
-    assert.deepEqual(await readUsageCsv(world.db, none), [heading]);
+    assert.equal((await readUsageCsv(world.db, none, '7d')).length, 1);
     assert.equal((await read(none, '7d')).buckets.length, 7);
   });
 
@@ -251,8 +258,8 @@ describe('the usage of the keys of a service', () => {
       [null, ''],
     ] as const) {
       await world.db('api_keys').where({ prefix }).update({ label });
-      const [, line = ''] = await readUsageCsv(world.db, { developerId });
-      assert.ok(line.endsWith(`,${prefix},${cell},5,0,0,0\r\n`), line);
+      const [, line = ''] = await readUsageCsv(world.db, { developerId }, '30d');
+      assert.ok(line.endsWith(`,${prefix},${cell},getMe,success,successful,5\r\n`), line);
     }
   });
 

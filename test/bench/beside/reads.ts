@@ -41,7 +41,7 @@ export async function benchUsagePages(db: Knex, developerId: number): Promise<Re
     }
   }
   for (const [what, read] of [
-    ['its file', () => readUsageCsv(db, { developerId })],
+    ['its file', () => readUsageCsv(db, { developerId }, '30d')],
     ['/settings', () => readRecentUsage(db, developerId)],
   ] as const) {
     await read();

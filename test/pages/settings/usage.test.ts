@@ -149,8 +149,9 @@ describe('the usage page', () => {
       '<option value="getTitle" selected>',
       '<option value="title_not_found" selected>',
       `href="/settings/usage?range=7d&amp;${limits}"`,
-      `href="/settings/usage.csv?${limits}"`,
+      `href="/settings/usage.csv?range=24h&amp;${limits}"`,
       `href="/settings/usage?range=24h&amp;key=${key.prefix}&amp;operation=getTitle"`,
+      `href="/settings/usage/failed?key=${key.prefix}&amp;code=title_not_found&amp;operation=getTitle"`,
       '<a href="/settings/usage?range=24h">Show all requests<',
     ]) {
       assert.ok(text.includes(part), part);
@@ -170,8 +171,14 @@ describe('the usage page', () => {
     assert.equal(headers['content-disposition'], 'attachment; filename="usage.csv"');
     assert.equal(headers['cache-control'], 'no-store');
     const day = new Date().toISOString().slice(0, 10);
-    const line = `${day},${key.prefix},"production",1000,20,0,6`;
-    assert.equal(text, ['day,key_prefix,label,served,refused,failed,rejected', line, ''].join('\r\n'));
+    const of = `${day},${key.prefix},"production",getTitle`;
+    assert.deepEqual(text.split('\r\n'), [
+      'day,key_prefix,label,operation,outcome,kind,requests',
+      `${of},rate_limit_exceeded,rate limited,20`,
+      `${of},success,successful,1000`,
+      `${of},title_not_found,client errors,6`,
+      '',
+    ]);
   });
 
   it('nothing of another developer is shown for any key', async () => {

@@ -52,9 +52,9 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
   router.get(`${PATH}.csv`, requireSession, async (ctx) => {
     const { db } = parts;
     const { chosen } = await readKeyChoice(db, ctx);
-    const { operation, outcome } = readUsageChoice(ctx.state.target.search);
+    const { range, ...choice } = readUsageChoice(ctx.state.target.search);
     const { developerId } = ctx.state.session;
-    const csv = await readUsageCsv(db, { developerId, keyPrefix: chosen?.prefix, operation, outcome });
+    const csv = await readUsageCsv(db, { developerId, ...choice, keyPrefix: chosen?.prefix }, range);
     ctx.status = 200;
     ctx.set({
       'Content-Type': 'text/csv; charset=utf-8',
@@ -99,7 +99,7 @@ function UsagePage(usage: ChosenUsage): VNode {
           </>
         )}
         <p>
-          <a href={usageAddress(`${PATH}.csv`, { ...choice, range: '30d' })}>Download 30 days as CSV</a>
+          <a href={usageAddress(`${PATH}.csv`, choice)}>Export the last {RANGES[range]} (CSV)</a>
         </p>
         <p class="muted small">
           All times are in UTC. Client errors are 4xx answers and requests that your client closed early; the codes are
