@@ -150,8 +150,11 @@ describe('the site', () => {
     assertProblem(await ask('/assets/site.css', {}), 'not_found');
   });
 
-  it('the landing page shows the numbers of the catalogue and the plans', async () => {
+  it('the landing page shows the numbers of the catalogue and the plans, and the response to its sample', async () => {
     const { text } = await ask('/');
+    const { json } = await ask('/api/v1/stats', { 'x-api-key': key });
+    const code = text.replaceAll(/<[^>]+>/g, '').replaceAll('&quot;', '"');
+    assert.ok(code.includes(JSON.stringify(json, undefined, 2)), code);
     for (const cell of ['<dd>360</dd>', '<dd>240</dd>', '>60</td>', '>10,000</td>', 'All systems operational']) {
       assert.ok(text.includes(cell), cell);
     }

@@ -280,6 +280,13 @@ function enableTrying(form) {
   const status = form.querySelector('[data-try-status]');
   const answer = form.querySelector('[data-try-answer]');
   let call;
+  for (const input of all('[data-parameter]', form)) {
+    // A link may name what to look up.
+    const value = new URLSearchParams(location.search).get(input.dataset.parameter);
+    if (value === null) continue;
+    input.value = value;
+    form.closest('details').open = true;
+  }
   key.addEventListener('input', () => {
     // A whole header field may have been pasted.
     key.value = key.value.replace(/^\s*(?:Authorization:\s*)?Bearer\s+/i, '');

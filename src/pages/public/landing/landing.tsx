@@ -1,5 +1,6 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
+import { statsOf } from '../../../api/getStats.js';
 import { readCatalogCounts, type Counts } from '../../../catalog/counts.js';
 import type { FeedEntry } from '../../../catalog/columns.js';
 import { readNewestEntries } from '../../../catalog/feed.js';
@@ -8,7 +9,7 @@ import { cached } from '../../../platform/async/cached.js';
 import type { Health } from '../../../platform/telemetry/health.js';
 import type { PageDescription, PageRouter } from '../../parts/context.js';
 import type { PublicOptions, PublicParts } from '../context.js';
-import { Badge, Button, Notice } from '../../parts/content/components.js';
+import { Badge, Button, CodeBlock, Notice } from '../../parts/content/components.js';
 import { publicPage } from '../../parts/frame/page.js';
 import { GuideCards } from '../../parts/guides/guide-pages.js';
 import { SampleTabs } from '../../parts/content/samples.js';
@@ -21,7 +22,7 @@ import { STATUS_PATH, statusForCallers, type ServiceStatus } from '../status.js'
 const LIFETIME_MS = 1_000;
 
 /** How many of the latest changes the page shows. */
-const NEWEST = 10;
+const NEWEST = 5;
 
 /** Guides that the page leads to: how to call the API, to generate a client, and to keep a mirror. */
 const FIRST_GUIDES = 3;
@@ -61,18 +62,23 @@ const DESCRIPTION: PageDescription = {
 function LandingPage({ numbers, status, site }: Landing & { readonly site: PublicOptions }): VNode {
   return (
     <div class="container landing">
-      <Hero status={status} site={site} />
+      <Hero status={status} site={site} counts={numbers?.counts} />
 
-      <div class="split">
-        <section>
-          <h2 id="numbers">In the catalogue</h2>
-          <Totals counts={numbers?.counts} />
-        </section>
-        <section>
+      <section>
+        <h2 id="numbers">In the catalogue</h2>
+        <Totals counts={numbers?.counts} />
+      </section>
+
+      <section class="split">
+        <div>
           <h2 id="newest">Latest changes</h2>
-          <Newest entries={numbers?.newest} />
-        </section>
-      </div>
+          <p>
+            The titles that were created or updated last. Your copy of the catalogue gets every change from{' '}
+            <a href="/docs#getChanges">the feed</a>.
+          </p>
+        </div>
+        <Newest entries={numbers?.newest} />
+      </section>
 
       <section class="split">
         <div>
@@ -105,8 +111,13 @@ function LandingPage({ numbers, status, site }: Landing & { readonly site: Publi
   );
 }
 
-/** What the service is, whether it works, and a first call. */
-function Hero({ status, site }: Pick<Landing, 'status'> & { readonly site: PublicOptions }): VNode {
+interface HeroProps extends Pick<Landing, 'status'> {
+  readonly site: PublicOptions;
+  readonly counts: Counts | undefined;
+}
+
+/** What the service is, whether it works, and a first call with its response. */
+function Hero({ status, site, counts }: HeroProps): VNode {
   const baseUrl = site.publicUrl();
   return (
     <div class="hero split">
@@ -137,9 +148,12 @@ function Hero({ status, site }: Pick<Landing, 'status'> & { readonly site: Publi
           <span class="muted">All paths begin with /api/v1.</span>
         </p>
       </section>
-      <section>
+      <section class="first-call">
         <h2 id="first-call">Your first call</h2>
         <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
+        {counts && (
+          <CodeBlock label="Response" code={JSON.stringify(statsOf(counts), undefined, 2)} language="json" />
+        )}
         <p class="muted small">
           <code>CATALOG_API_KEY</code> holds <a href="#key">your key</a>. The <a href="/docs">reference</a> has the same
           samples for every operation.

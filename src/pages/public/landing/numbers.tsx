@@ -30,7 +30,9 @@ export function Newest({ entries }: { readonly entries: readonly FeedEntry[] | u
     <ol class="newest">
       {entries.map(({ svc_id: id, media_type: kind, title, updated_at: at }) => (
         <li key={id}>
-          <UserText text={title} />
+          <a href={`/docs?title_id=${encodeURIComponent(id)}#getTitle`}>
+            <UserText text={title} />
+          </a>
           <Badge tone="info">{kind === 'movie' ? 'Movie' : 'Series'}</Badge>
           <span class="muted small">
             <RelativeTime at={at} />
