@@ -140,7 +140,7 @@ describe('the site', () => {
     const fonts = [...stylesheet.matchAll(/url\(['"]?([^'")]+)/g)].map(([, path = '']) => path);
     assert.ok(fonts.length > 0 && fonts.every((path) => assets.includes(path)), 'the font is loaded with the page');
     for (const path of assets) {
-      assert.match(path, /^\/assets\/[\w-]+\.[0-9a-f]{12}\.(css|js|svg|woff2)$/);
+      assert.match(path, /^\/assets\/[\w-]+\.[0-9a-f]{12}\.(css|js|svg|png|woff2)$/);
       const reply = await ask(path, {});
       assert.equal(reply.status, 200);
       assertHeaders(reply, { 'cache-control': 'public, max-age=31536000, immutable', ...SECURITY_FIELDS });

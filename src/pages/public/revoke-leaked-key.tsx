@@ -59,7 +59,11 @@ interface Reported {
 function show(ctx: PageContext, { outcome, error }: Reported): void {
   page(
     ctx,
-    { title: 'Revoke a leaked key', status: error === undefined ? 200 : 422 },
+    {
+      title: 'Revoke a leaked key',
+      description: 'Revoke an API key that you found in public.',
+      status: error === undefined ? 200 : 422,
+    },
     <>
       <ErrorSummary errors={{ key: error }} />
       {outcome !== undefined && (

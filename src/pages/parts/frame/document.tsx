@@ -1,6 +1,8 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { useContext } from 'preact/hooks';
+import { Deployment } from '../content/components.js';
 import { SearchBox } from '../content/search-form.js';
-import type { PageDescription, StaticFiles, LayoutProps } from '../context.js';
+import { FONTS, type LayoutProps, type PageDescription, type StaticFiles } from '../context.js';
 
 /**
  * The first paint waits for the script, so that nothing moves when it unfolds the target of a link or shows the
@@ -42,16 +44,15 @@ export function Document({
         <meta name="color-scheme" content="light dark" />
         <meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)" />
         <meta name="theme-color" content="#0f1219" media="(prefers-color-scheme: dark)" />
-        {description !== undefined && <Preview name={name} title={title} description={description} />}
+        {description !== undefined && (
+          <Preview {...{ name, title, description }} image={files.paths['social-card.png']} />
+        )}
         {markdown !== undefined && <link rel="alternate" type="text/markdown" href={markdown} />}
         <link rel="icon" type="image/svg+xml" href={files.paths['favicon.svg']} />
-        <link
-          rel="preload"
-          href={files.paths['source-sans-3.woff2']}
-          as="font"
-          type="font/woff2"
-          crossorigin="anonymous"
-        />
+        <link rel="apple-touch-icon" href={files.paths['apple-touch-icon.png']} />
+        {FONTS.map((font) => (
+          <link key={font} rel="preload" href={files.paths[font]} as="font" type="font/woff2" crossorigin="anonymous" />
+        ))}
         <link rel="stylesheet" href={files.paths['site.css']} />
         <script src={files.paths['site.js']} defer {...BEFORE_FIRST_PAINT} />
       </head>
@@ -77,7 +78,8 @@ export function Document({
 }
 
 /** The preview of a public page in search engines and chats. The latter read Open Graph (ogp.me). */
-function Preview({ name, title, description }: Record<'name' | 'title' | 'description', string>): VNode {
+function Preview({ name, title, description, image }: Record<'name' | 'title' | 'description' | 'image', string>) {
+  const { publicUrl } = useContext(Deployment);
   return (
     <>
       <meta name="description" content={description} />
@@ -85,6 +87,8 @@ function Preview({ name, title, description }: Record<'name' | 'title' | 'descri
       <meta property="og:site_name" content={name} />
       <meta property="og:title" content={title} />
       <meta property="og:description" content={description} />
+      <meta property="og:image" content={publicUrl() + image} />
+      <meta name="twitter:card" content="summary_large_image" />
     </>
   );
 }

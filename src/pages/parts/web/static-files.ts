@@ -1,10 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Representation } from '../../../http/response/representation.js';
-import type { StaticFiles } from '../context.js';
-
-/** The font that the stylesheet names. */
-const FONT = 'source-sans-3.woff2';
+import { FONTS, IMAGES, type StaticFiles } from '../context.js';
 
 type FileName = keyof StaticFiles['paths'];
 
@@ -21,7 +18,10 @@ const MEDIA_TYPES: Readonly<Record<FileName, string>> = {
   'site.css': 'text/css; charset=utf-8',
   'site.js': 'text/javascript; charset=utf-8',
   'favicon.svg': 'image/svg+xml',
-  [FONT]: 'font/woff2',
+  'social-card.png': 'image/png',
+  'apple-touch-icon.png': 'image/png',
+  'source-sans-3.woff2': 'font/woff2',
+  'ibm-plex-mono.woff2': 'font/woff2',
 };
 
 /** The name of a file changes with its content, so a client may keep it for a year. */
@@ -31,14 +31,14 @@ export const IMMUTABLE = 'public, max-age=31536000, immutable';
 const DIGITS = 12;
 
 /**
- * Reads the files of `src/pages/static`. The stylesheet names the font as in the folder; it is served with its path.
+ * Reads the files of `src/pages/static`. The stylesheet names the fonts as in the folder; they are served with their paths.
  *
  * @param packageRoot - the folder of this package's package.json
  */
 export async function readStaticFiles(packageRoot: string): Promise<StaticFiles> {
   const folder = `${packageRoot}/src/pages/static`;
   const contents = new Map<FileName, Buffer>();
-  for (const name of ['site.js', 'favicon.svg', FONT] as const) {
+  for (const name of ['site.js', 'favicon.svg', ...IMAGES, ...FONTS] as const) {
     contents.set(name, await readFile(`${folder}/${name}`));
   }
   const pathTo = (name: FileName): string => {
@@ -46,7 +46,8 @@ export async function readStaticFiles(packageRoot: string): Promise<StaticFiles>
     return `/assets/${name.replace('.', `.${digits}.`)}`;
   };
   const styles = await Promise.all(STYLES.map((name) => readFile(`${folder}/styles/${name}.css`, 'utf8')));
-  contents.set('site.css', Buffer.from(styles.join('\n').replace(FONT, pathTo(FONT))));
+  const stylesheet = FONTS.reduce((text, font) => text.replace(font, pathTo(font)), styles.join('\n'));
+  contents.set('site.css', Buffer.from(stylesheet));
   const files = [...contents].map(([name, content]) => ({ name, path: pathTo(name), content }));
   return {
     favicon: new Representation(await readFile(`${folder}/favicon.ico`), 'image/x-icon'),
