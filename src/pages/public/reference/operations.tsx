@@ -102,13 +102,23 @@ function Parameters({ context, operationId, parameters }: ParametersProps): VNod
   );
 }
 
-/** The examples of each response that has a body, by status. */
+/** The examples of the responses that a caller meets first, by status. Those of the others stand in a place of their own. */
 function ExampleTabs({ context, operation: { operationId, responses } }: OperationProps): VNode {
   const tabs = Object.entries(responses).flatMap(([status, response]) => {
-    const [media] = Object.values(resolve(context.contract, response).part.content ?? {});
-    return media === undefined ? [] : [{ label: status, content: <Examples context={context} media={media} /> }];
+    const { part, name } = resolve(context.contract, response);
+    const [media] = Object.values(part.content ?? {});
+    const isShown = media !== undefined && (name === undefined || status === '200' || status === '429');
+    return isShown ? [{ label: status, content: <Examples context={context} media={media} /> }] : [];
   });
-  return <Tabs name={`examples-${operationId}`} legend="Status" tabs={tabs} />;
+  const shared = {
+    label: 'Shared',
+    content: (
+      <p class="small">
+        See the examples of the <a href="#responses">shared responses</a>.
+      </p>
+    ),
+  };
+  return <Tabs name={`examples-${operationId}`} legend="Status" tabs={[...tabs, shared]} />;
 }
 
 /** The operation's own responses, and links to the shared ones, folded. */

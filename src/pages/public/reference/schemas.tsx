@@ -54,20 +54,24 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
   if (schema.uniqueItems === true) bounds.push(['unique items']);
   if (example !== undefined) bounds.push(['example', example]);
   if (bounds.length === 0) return null;
-  return (
-    <ul class="bounds">
-      {bounds.map(([words, ...values]) => (
-        <li key={words}>
-          {words}{' '}
-          {values.map((value, index) => (
-            <>
-              {index > 0 && ', '}
-              <code>{String(value)}</code>
-            </>
-          ))}
-        </li>
+  const items = bounds.map(([words, ...values]) => (
+    <li key={words}>
+      {words}{' '}
+      {values.map((value, index) => (
+        <>
+          {index > 0 && ', '}
+          <code>{String(value)}</code>
+        </>
       ))}
-    </ul>
+    </li>
+  ));
+  if (schema['maximum'] !== Number.MAX_SAFE_INTEGER) return <ul class="bounds">{items}</ul>;
+  // What every count has would stand in most lines.
+  return (
+    <details class="small">
+      <summary class="aside">limits</summary>
+      <ul class="bounds">{items}</ul>
+    </details>
   );
 }
 
