@@ -55,21 +55,24 @@ export function KeyReference({ prefix, label }: Omit<KeyNameProps, 'address'>): 
   );
 }
 
-/** The state of a key in one word, with its successor and with hints for its owner. */
+/** The key that replaces another, which its owner rolled. */
+function Successor({ record: { successor } }: { readonly record: KeyRecord }): VNode | null {
+  if (successor === null) return null;
+  return (
+    <div class="key-successor">
+      Replaced by <KeyReference {...successor} />
+      {!successor.isActive && ', which is no longer active'}
+    </div>
+  );
+}
+
+/** The state of a key in one word, with hints for its owner. */
 function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
   const { successor, isSuspended } = record;
   const state = stateOf(record);
   if (state.kind === 'expired') {
-    if (successor === null) return <Badge tone="warning">Expired</Badge>;
     // Its owner ended it by rolling it, so it did not run out.
-    return (
-      <span class="key-state">
-        <Badge tone="info">Replaced</Badge>{' '}
-        <span>
-          by <KeyReference {...successor} />
-        </span>
-      </span>
-    );
+    return <Badge tone={successor === null ? 'warning' : 'info'}>{successor === null ? 'Expired' : 'Replaced'}</Badge>;
   }
   return (
     <span class="key-state">
@@ -88,12 +91,6 @@ function KeyStateText({ record }: { readonly record: KeyRecord }): VNode {
             </Badge>
           ))}
         </>
-      )}{' '}
-      {successor !== null && (
-        <span class="key-successor">
-          Replaced by <KeyReference {...successor} />
-          {!successor.isActive && ', which is no longer active'}
-        </span>
       )}
     </span>
   );
@@ -126,7 +123,7 @@ export function KeyFacts({ record, canChange = false, more }: KeyFactsProps): VN
   return (
     <Facts
       facts={{
-        State: <KeyStateText record={record} />,
+        State: [<KeyStateText record={record} />, ' ', <Successor record={record} />],
         ...more,
         Label: [label === null ? <span class="muted">None</span> : <UserText text={label} />, ' ', change('label')],
         Prefix: <code>{prefix}</code>,
@@ -184,7 +181,9 @@ export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTable
         ...(hasActions ? [{ label: 'Actions', actions: true } as const] : []),
       ]}
       rows={rows.map((record) => [
-        <KeyName prefix={record.prefix} label={record.label} />,
+        <>
+          <KeyName prefix={record.prefix} label={record.label} /> <Successor record={record} />
+        </>,
         <KeyStateText record={record} />,
         <RelativeTime at={record.lastUsedAt} />,
         <RelativeTime at={record.revokedAt ?? record.expiresAt} />,

@@ -23,15 +23,21 @@ export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), ...KIND_NAMES.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
 }
 
-/** The number of requests, by outcome. */
+/** The number of requests, by outcome. The marks are those of the chart. */
 export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+  const marked = (kind: keyof UsageCounts, text: string): VNode => (
+    <span class={counts[kind] > 0 ? `outcome outcome-${kind}` : undefined}>{text}</span>
+  );
   return (
     <Stats
       stats={{
         Requests: formatCount(total(counts)),
-        'Success rate': successRate(counts),
+        'Success rate': marked('served', successRate(counts)),
         ...Object.fromEntries(
-          KIND_NAMES.filter((kind) => kind !== 'served').map((kind) => [KINDS[kind], formatCount(counts[kind])]),
+          KIND_NAMES.filter((kind) => kind !== 'served').map((kind) => [
+            KINDS[kind],
+            marked(kind, formatCount(counts[kind])),
+          ]),
         ),
       }}
     />
@@ -39,11 +45,11 @@ export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
 }
 
 /** Requests over time: a chart stacked by outcome, and the numbers as a table. */
-export function UsageOverTime({ range, buckets }: ChartsProps): VNode {
+export function UsageOverTime({ range, buckets, ...links }: ChartsProps): VNode {
   const { unit } = USAGE_RANGES[range];
   return (
     <>
-      <Chart range={range} buckets={buckets} />
+      <Chart range={range} buckets={buckets} {...links} />
       <details class="fold">
         <summary>
           <h3>Numbers by {unit}</h3>
@@ -101,6 +107,8 @@ const GAP = 0.12;
 interface ChartsProps {
   readonly range: UsageRange;
   readonly buckets: readonly UsageBucket[];
+  /** @returns the address of the errors of a bucket that has some; undefined if none are listed */
+  readonly errorsOf?: (start: string) => string | undefined;
 }
 
 /**
@@ -108,7 +116,7 @@ interface ChartsProps {
  * and all others are pixels, so the chart fits any width and its text keeps its size. Only attributes are used: the
  * content security policy forbids styles.
  */
-function Chart({ range, buckets }: ChartsProps): VNode {
+function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
   const totals = buckets.map(total);
   const lines = scaleLines(Math.max(0, ...totals), Math.floor(HEIGHT / PIXELS_PER_LINE));
   const y = (count: number): number => round(TOP + HEIGHT * (1 - count / (lines.at(-1) ?? 1)));
@@ -116,15 +124,30 @@ function Chart({ range, buckets }: ChartsProps): VNode {
   const { unit } = USAGE_RANGES[range];
   return (
     <figure class="usage-chart">
-      <Legend sums={sumOf(buckets)} />
       <div class="chart">
         <svg
           width="100%"
           height={TOP + HEIGHT + BOTTOM}
-          role="img"
+          role={errorsOf === undefined ? 'img' : 'group'}
           aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...totals))} in one ${unit}`}
         >
-          {/* The numbers stand in the table. */}
+          <defs>
+            {/* Errors differ from each other also without their colours. */}
+            {(['rejected', 'refused'] as const).map((kind) => (
+              <pattern
+                key={kind}
+                id={`pattern-${kind}`}
+                class={`outcome-${kind}`}
+                width="6"
+                height="6"
+                patternUnits="userSpaceOnUse"
+                patternTransform={kind === 'rejected' ? 'rotate(45)' : undefined}
+              >
+                <rect width="6" height="6" opacity="0.35" />
+                <rect width="6" height="3" />
+              </pattern>
+            ))}
+          </defs>
           <g aria-hidden="true">
             {lines.map((count) => (
               <line
@@ -136,14 +159,18 @@ function Chart({ range, buckets }: ChartsProps): VNode {
                 y2={y(count)}
               />
             ))}
-            {buckets.map((bucket, index) => (
-              <g key={bucket.start} class="chart-bucket">
-                <title>{`${bucketName(bucket.start, range)}: ${describeCounts(bucket)}`}</title>
+          </g>
+          {buckets.map((bucket, index) => {
+            const name = `${bucketName(bucket.start, range)}: ${describeCounts(bucket)}`;
+            const bar = (
+              <>
+                <title>{name}</title>
                 <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={HEIGHT} />
                 {stack(bucket, y(0), (count) => y(0) - y(count)).map(({ kind, top, height }) => (
                   <rect
                     key={kind}
                     class={`chart-bar chart-bar-${kind}`}
+                    fill={kind === 'rejected' || kind === 'refused' ? `url(#pattern-${kind})` : undefined}
                     x={percent(index + GAP)}
                     width={percent(1 - 2 * GAP)}
                     y={top}
@@ -151,13 +178,24 @@ function Chart({ range, buckets }: ChartsProps): VNode {
                   />
                 ))}
                 {isLabelled(bucket.start, range) && (
-                  <text class="chart-label" x={percent(index + GAP)} y={TOP + HEIGHT + BOTTOM - 6}>
+                  <text class="chart-label" x={percent(index + GAP)} y={TOP + HEIGHT + BOTTOM - 6} aria-hidden="true">
                     {shortBucketName(bucket.start, range)}
                   </text>
                 )}
+              </>
+            );
+            const address = bucket.served < total(bucket) ? errorsOf?.(bucket.start) : undefined;
+            // The numbers stand in the table.
+            return address === undefined ? (
+              <g key={bucket.start} class="chart-bucket" aria-hidden="true">
+                {bar}
               </g>
-            ))}
-          </g>
+            ) : (
+              <a key={bucket.start} class="chart-bucket" href={address} aria-label={`${name}. See the request errors`}>
+                {bar}
+              </a>
+            );
+          })}
         </svg>
         <svg width={SCALE_WIDTH} height={TOP + HEIGHT + BOTTOM} aria-hidden="true" focusable="false">
           {lines.map((count) => (
@@ -168,20 +206,6 @@ function Chart({ range, buckets }: ChartsProps): VNode {
         </svg>
       </div>
     </figure>
-  );
-}
-
-function Legend({ sums }: { readonly sums: UsageCounts }): VNode {
-  return (
-    <figcaption>
-      <ul class="legend">
-        {KIND_NAMES.filter((kind) => sums[kind] > 0).map((kind) => (
-          <li key={kind} class={`legend-${kind}`}>
-            {KINDS[kind]} <strong>{formatCount(sums[kind])}</strong>
-          </li>
-        ))}
-      </ul>
-    </figcaption>
   );
 }
 

@@ -78,7 +78,7 @@ interface ChoiceProps {
 export function Choice({ name, label, options, value = '' }: ChoiceProps): VNode {
   return (
     <label>
-      {label}
+      <span class="visually-hidden">{label}</span>
       <select class="input" name={name} autocomplete="off">
         {options.map(([each, text]) => (
           <option key={each} value={each} selected={each === value}>

@@ -192,6 +192,11 @@ function scrollIntoBox(box, part) {
   if (top < view.top || bottom > view.bottom) box.scrollTop += (top + bottom - view.top - view.bottom) / 2;
 }
 
+/** Scrolls a row, but never the page, until a part of it is in its middle. */
+function scrollIntoRow(row, part) {
+  row.scrollLeft += part.getBoundingClientRect().left - row.getBoundingClientRect().left - row.clientWidth / 3;
+}
+
 /** Leads the key `/` to the search of the page, unless the reader has turned that off. */
 function search(event) {
   const isSlash = event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey;
@@ -482,6 +487,7 @@ all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
 all('[data-search-slash]').forEach(rememberSlash);
 all('[data-try]').forEach(enableTrying);
+all('.settings-nav [aria-current]').forEach((tab) => scrollIntoRow(tab.closest('ul'), tab));
 all('.sidebar').forEach(markPlace);
 all('[data-once]').forEach(sendOnce);
 all('form[method="post"]:not([data-passkey])').forEach(showProgress);

@@ -108,6 +108,13 @@ export function looks(stage: Stage): void {
     assert.notEqual(await page.title(), 'attacked');
   }
 
+  it('the navigation shows the current tab on the narrowest screen', async () => {
+    const { page, open } = await stage.signIn('/settings', { width: 320, height: 640 });
+    await open('/settings/sessions');
+    const tab = await page.locator('.settings-nav [aria-current]').boundingBox();
+    assert.ok(tab !== null && tab.x >= 0 && tab.x + tab.width <= 320, JSON.stringify(tab));
+  });
+
   it('a label of 200 letters without a space makes no page of its key wider than a narrow screen', async () => {
     const label = 'W'.repeat(200);
     const { prefix } = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'pro', label });

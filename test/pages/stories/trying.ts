@@ -20,8 +20,10 @@ export function tryingStories(stage: Stage): void {
     await stage.service.db('titles').insert(title);
     watched = await stage.browser.newPage();
     ({ page } = watched);
-    await watched.open('/docs#getTitle');
-    await page.locator(`details:has(> ${form}) > summary`).click();
+    // A link to a title opens the form with its id.
+    await watched.open('/docs?title_id=a-title#getTitle');
+    assert.equal(await page.locator(`${form} [data-parameter="title_id"]`).inputValue(), 'a-title');
+    assert.ok(await page.locator(form).isVisible());
   });
 
   after(() => watched.close());

@@ -20,6 +20,8 @@ export interface SignedInArea<Id extends string> {
 /** The title of a page behind sign-in, and its place in the navigation. */
 export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions, 'hasErrors'> {
   readonly tab: Id;
+  /** Whether the page begins with a heading of its own. Then only screen readers read the title, which the tab shows. */
+  readonly hasOwnHeadings?: boolean;
   /** The page above this one. */
   readonly trail?: { readonly path: string; readonly label: string } | undefined;
 }
@@ -52,7 +54,7 @@ export function AreaNavigation<Id extends string>({
 export function signedInPage<Id extends string>(
   ctx: PageContext,
   { name, tabs, owner, warning }: SignedInArea<Id>,
-  { tab, trail, ...options }: SignedInPageOptions<Id>,
+  { tab, trail, hasOwnHeadings = false, ...options }: SignedInPageOptions<Id>,
   body: ComponentChildren,
 ): void {
   const notice = takeNotice(ctx);
@@ -75,7 +77,7 @@ export function signedInPage<Id extends string>(
             <a href={trail.path}>{trail.label}</a>
           </p>
         )}
-        <h1>{options.title}</h1>
+        <h1 class={hasOwnHeadings ? 'visually-hidden' : undefined}>{options.title}</h1>
         <PlanNames.Provider value={ctx.state.planNames ?? new Map<string, string>()}>{body}</PlanNames.Provider>
       </div>
     </div>,

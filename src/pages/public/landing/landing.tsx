@@ -151,9 +151,7 @@ function Hero({ status, site, counts }: HeroProps): VNode {
       <section class="first-call">
         <h2 id="first-call">Your first call</h2>
         <SampleTabs name="first-call-in" baseUrl={baseUrl} target="/api/v1/stats" />
-        {counts && (
-          <CodeBlock label="Response" code={JSON.stringify(statsOf(counts), undefined, 2)} language="json" />
-        )}
+        {counts && <CodeBlock label="Response" code={JSON.stringify(statsOf(counts), undefined, 2)} language="json" />}
         <p class="muted small">
           <code>CATALOG_API_KEY</code> holds <a href="#key">your key</a>. The <a href="/docs">reference</a> has the same
           samples for every operation.

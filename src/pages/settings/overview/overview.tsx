@@ -72,7 +72,7 @@ export async function loadOverview(
 export function addOverview(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
   router.get('/settings', requireSession, async (ctx) => {
     const overview = await loadOverview(parts, ctx.state.session);
-    settingsPage(ctx, { title: 'Overview', tab: 'overview' }, <OverviewPage {...overview} />);
+    settingsPage(ctx, { title: 'Overview', tab: 'overview', hasOwnHeadings: true }, <OverviewPage {...overview} />);
   });
 }
 
@@ -100,7 +100,7 @@ function OverviewPage(overview: Overview): VNode {
 
 function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'>): VNode {
   return (
-    <div class="today">
+    <>
       <section>
         <h2 id="today">Today</h2>
         <Stats
@@ -121,7 +121,7 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
         <h2 id="limits">Limits</h2>
         <Quotas states={plans} />
       </section>
-    </div>
+    </>
   );
 }
 

@@ -23,7 +23,7 @@ export async function readPlanStates(
 /** How much of each plan's limits is used: a meter and the same in words. */
 export function Quotas({ states }: { readonly states: readonly PlanState[] }): VNode {
   return (
-    <ul class="card-grid quotas">
+    <ul class="quotas">
       {states.map(({ plan, quotas }) => (
         <li key={plan.id} class="card">
           <h3>{plan.name} plan</h3>

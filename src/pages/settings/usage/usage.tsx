@@ -10,6 +10,7 @@ import type { SiteParts } from '../../parts/context.js';
 import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
+import { pageAddress } from '../../parts/web/addresses.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
 import { failuresAddress, OTHER_PATHS } from '../failed-requests.js';
 import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
@@ -71,13 +72,8 @@ function UsagePage(usage: ChosenUsage): VNode {
   return (
     <>
       <section>
-        <h2 id="limits">Limits</h2>
-        <Quotas states={plans} />
-        <p class="muted small">The 24-hour window starts with your first request, not at midnight.</p>
-      </section>
-      <section>
-        <h2 id="requests">Requests in the last {RANGES[range]}</h2>
         <Toolbar {...usage} />
+        <h2 id="requests">Requests in the last {RANGES[range]}</h2>
         {(keys.chosen ?? operation ?? outcome) !== undefined && (
           <p>
             <Chosen {...usage} /> <a href={usageAddress(PATH, { range })}>Show all requests</a>
@@ -92,8 +88,22 @@ function UsagePage(usage: ChosenUsage): VNode {
         {total(counts) === 0 ? (
           <p class="empty">No such requests in the last {RANGES[range]}</p>
         ) : (
+          <UsageOverTime
+            range={range}
+            buckets={buckets}
+            {...(range === '24h' && { errorsOf: (hour: string) => errorsIn(hour, keys.chosen?.prefix) })}
+          />
+        )}
+      </section>
+      <section>
+        <h2 id="limits">Limits</h2>
+        <Quotas states={plans} />
+        <p class="muted small">The 24-hour window starts with your first request, not at midnight.</p>
+      </section>
+      <section>
+        <h2 id="details">Details</h2>
+        {total(counts) > 0 && (
           <>
-            <UsageOverTime range={range} buckets={buckets} />
             <ByWay {...usage} />
             <ByKey {...usage} />
           </>
@@ -113,7 +123,14 @@ function UsagePage(usage: ChosenUsage): VNode {
   );
 }
 
-const ANY: Option = ['', 'All'];
+/** @returns the address of the request errors of a key, or of all, in the hour that begins at a time */
+function errorsIn(start: string, prefix = ''): string {
+  const query = { key: prefix, hour: start.slice(0, 'YYYY-MM-DDTHH'.length) };
+  return pageAddress(
+    FAILED_REQUESTS,
+    Object.entries(query).filter(([, value]) => value !== ''),
+  );
+}
 
 /** Chooses what the page is limited to. */
 function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
@@ -132,13 +149,16 @@ function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
         <Choice
           name="operation"
           label="Operation"
-          options={[ANY, ...listed.map((id): Option => (id === '' ? [OTHER_PATHS, 'Other paths'] : [id, id]))]}
+          options={[
+            ['', 'All operations'],
+            ...listed.map((id): Option => (id === '' ? [OTHER_PATHS, 'Other paths'] : [id, id])),
+          ]}
           value={operation === '' ? OTHER_PATHS : operation}
         />
         <Choice
           name="outcome"
           label="Outcome"
-          options={[ANY, ...outcomes.map((each): Option => [each, each])]}
+          options={[['', 'All outcomes'], ...outcomes.map((each): Option => [each, each])]}
           value={outcome}
         />
       </KeyFilter>
