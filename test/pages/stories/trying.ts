@@ -20,10 +20,8 @@ export function tryingStories(stage: Stage): void {
     await stage.service.db('titles').insert(title);
     watched = await stage.browser.newPage();
     ({ page } = watched);
-    // A link to a title opens the form with its id.
-    await watched.open('/docs?title_id=a-title#getTitle');
-    assert.equal(await page.locator(`${form} [data-parameter="title_id"]`).inputValue(), 'a-title');
-    assert.ok(await page.locator(form).isVisible());
+    await watched.open('/docs#getTitle');
+    await page.locator(`details:has(> ${form}) > summary`).click();
   });
 
   after(() => watched.close());
@@ -70,6 +68,18 @@ export function tryingStories(stage: Stage): void {
     for (const text of await texts()) assert.ok(!text.includes(stage.service.key));
     await page.locator(form).evaluate((it: HTMLFormElement) => it.reset());
     await eventually('the samples are as before', async () => (await texts()).join() === before.join());
+  });
+
+  it('a change on the landing page leads to the form that looks its title up', async () => {
+    const other = await stage.browser.newPage();
+    await other.open('/');
+    const change = other.page.locator('.newest a').first();
+    const id = new URL((await change.getAttribute('href')) ?? '', stage.service.url).searchParams.get('title_id');
+    await change.click();
+    const field = other.page.locator(`${form} [data-parameter="title_id"]`);
+    await field.waitFor({ state: 'visible' });
+    assert.equal(await field.inputValue(), id);
+    await other.close();
   });
 
   it('a call from the reference is sent only with a key', async () => {
