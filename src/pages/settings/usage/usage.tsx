@@ -10,7 +10,6 @@ import type { SiteParts } from '../../parts/context.js';
 import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
-import { pageAddress } from '../../parts/web/addresses.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
 import { failuresAddress, OTHER_PATHS } from '../failed-requests.js';
 import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
@@ -124,12 +123,8 @@ function UsagePage(usage: ChosenUsage): VNode {
 }
 
 /** @returns the address of the request errors of a key, or of all, in the hour that begins at a time */
-function errorsIn(start: string, prefix = ''): string {
-  const query = { key: prefix, hour: start.slice(0, 'YYYY-MM-DDTHH'.length) };
-  return pageAddress(
-    FAILED_REQUESTS,
-    Object.entries(query).filter(([, value]) => value !== ''),
-  );
+function errorsIn(start: string, prefix?: string): string {
+  return failuresAddress({ keyPrefix: prefix, hour: start });
 }
 
 /** Chooses what the page is limited to. */
