@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { signInOperator } from '../support/http/operator.js';
 import { Visitor, signIn } from '../support/http/visitor.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send, type Reply } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
-import { faultsOf } from './page-html.js';
-import { FILES, operatorPages, PAGES, settingsPages } from './pages.js';
+import { FILES, PAGES, settingsPages } from './pages.js';
 import { createSampleDeveloper } from './sample-developer.js';
 import { startDemoService } from '../support/catalog/demo-service.js';
 
@@ -52,7 +50,7 @@ describe('the site', () => {
     assertHeaders(again, SECURITY_FIELDS);
   });
 
-  it('the header fields of every page keep other origins out, and its names, headings and references are whole', async () => {
+  it('the header fields of every page keep other origins out', async () => {
     const { developerId, prefix } = await createSampleDeveloper(service.db);
     const visitor = await signIn(service, developerId);
     for (const path of [...PAGES, ...settingsPages(prefix)]) {
@@ -60,11 +58,6 @@ describe('the site', () => {
       const isLink = path.startsWith('/sign-in/link/');
       const page = await (isLink ? new Visitor(service.url) : visitor).get(path, BROWSER);
       assertPage(page, isLink ? 403 : 200);
-      assert.deepEqual(faultsOf(page.text), [], path);
-    }
-    const operator = await signInOperator(service);
-    for (const path of operatorPages({ id: String(developerId), prefix })) {
-      assert.deepEqual(faultsOf((await operator.get(path, BROWSER)).text), [], path);
     }
   });
 

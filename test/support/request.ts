@@ -1,6 +1,7 @@
 import { request as httpRequest, type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { GIVE_UP_MS } from './eventually.js';
+import { faultsOfAnswer } from './pages/answers.js';
 
 /** What came back: everything that a client can see. */
 export interface Reply {
@@ -24,7 +25,10 @@ export interface RequestOptions {
   readonly agent?: Agent;
 }
 
-/** Sends one request, exactly as given: nothing is normalised, followed or retried. */
+/**
+ * Sends one request, exactly as given: nothing is normalised, followed or retried. Fails where the answer has a fault
+ * that no answer may have, such as a page with an empty label or a cookie that scripts can read.
+ */
 export function send(baseUrl: string, path: string, options: RequestOptions = {}): Promise<Reply> {
   const { hostname, port } = new URL(baseUrl);
   return new Promise((resolve, reject) => {
@@ -52,13 +56,16 @@ export function send(baseUrl: string, path: string, options: RequestOptions = {}
             return;
           }
           const isJson = (response.headers['content-type'] ?? '').includes('json') && text !== '';
-          resolve({
+          const reply: Reply = {
             status: response.statusCode ?? 0,
             headers: response.headers,
             bytes,
             text,
             json: isJson ? JSON.parse(text) : undefined,
-          });
+          };
+          const faults = faultsOfAnswer(reply, options.method ?? 'GET');
+          if (faults.length === 0) resolve(reply);
+          else reject(new Error(`${path}: ${reply.status} with faults:\n${faults.join('\n')}`));
         });
       },
     );

@@ -105,7 +105,7 @@ describe('the usage page', () => {
       assert.ok(text.includes(`chart-bar-${kind}"`), kind);
     const hours = [...(await page('/settings/usage?range=24h')).matchAll(/<a class="chart-bucket" href="([^"]+)"/g)];
     assert.deepEqual(
-      hours.map(([, address]) => address?.replace(/\d{4}-\d\d-\d\dT\d\d$/, 'HOUR')),
+      hours.map(([, address]) => address?.replace(/\d{4}-\d\d-\d\dT\d\d%3A00$/, 'HOUR')),
       ['/settings/usage/failed?hour=HOUR'],
     );
     assert.deepEqual(table(text, 'Requests by key'), [
