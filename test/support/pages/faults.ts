@@ -126,7 +126,7 @@ const CHECKS: readonly Check[] = [
       element.getAttribute('aria-label') ?? '',
     ]);
     return [...proseOf(page), ...labels].flatMap((line) =>
-      Array.from(line.matchAll(/(?<![\w.,:/–-]|step )1 (?:more |active |other |new )?([a-z]+s)\b/g))
+      Array.from(line.matchAll(/(?<![\w.,:/–-]|[Ss]tep )1 (?:more |active |other |new )?([a-z]+s)\b/g))
         .filter(([, word = '']) => !NO_PLURALS.test(word))
         .map(([words]) => `“${words}” in: ${line}`),
     );
