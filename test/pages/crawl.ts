@@ -20,6 +20,8 @@ const WRONG = [' ', 'x'.repeat(2_000)];
 const isTyped = (input: Element): boolean =>
   /^(?:|text|search|date|email|password|url)$/.test(input.getAttribute('type') ?? '');
 
+const KEY_PREFIX = /svc_\w{8}/;
+
 const isSelected = (option: Element): boolean => option.hasAttribute('selected');
 
 const attribute = (element: Element, name: string): string => element.getAttribute(name) ?? '';
@@ -140,9 +142,17 @@ function filtersOf(page: ReadPage, path: string, rows: readonly string[]): Filte
       return words.slice(0, 1).map((value) => ({ name, value, label: value }));
     }
     const options = within(control, 'option').filter((option) => attribute(option, 'value') !== '');
-    return [...new Set([options[0], options.at(-1)])].flatMap(
-      (option) => option && { name, value: attribute(option, 'value'), label: textOf(option) },
-    );
+    const values = options.map((option) => attribute(option, 'value'));
+    // A list may be limited to more keys than its control can offer.
+    const isOfKeys = values.some((value) => KEY_PREFIX.test(value));
+    const unlisted =
+      isOfKeys && rows.flatMap((row) => row.match(KEY_PREFIX) ?? []).find((prefix) => !values.includes(prefix));
+    return [
+      ...[...new Set([options[0], options.at(-1)])].flatMap(
+        (option) => option && { name, value: attribute(option, 'value'), label: textOf(option) },
+      ),
+      ...(unlisted ? [{ name, value: unlisted, label: unlisted }] : []),
+    ];
   });
 }
 
@@ -161,7 +171,19 @@ async function* sendWrongForms(visitor: Visitor, path: string, page: ReadPage): 
           control.localName === 'input' && isTyped(control) ? wrong : valueOf(control),
         ]);
       const action = attribute(form, 'action') || path;
-      yield { path: action, reply: await visitor.post(action, Object.fromEntries(sent) as Record<string, string>) };
+      const reply = await visitor.post(action, Object.fromEntries(sent) as Record<string, string>);
+      yield { path: action, reply };
+      if (reply.status === 303) await assertConfirmedOnce(visitor, path, String(reply.headers.location));
     }
   }
+}
+
+/** What was done is confirmed on the page that follows, once, and on no page that is opened before. */
+async function assertConfirmedOnce(visitor: Visitor, before: string, next: string): Promise<void> {
+  const count = async (path: string): Promise<number> => {
+    const { elements } = readPage((await visitor.get(path, BROWSER)).text);
+    return elements.filter((element) => attribute(element, 'role') === 'status').length;
+  };
+  const [others, first, again] = [await count(before), await count(next), await count(next)];
+  assert.deepEqual([others, first - again], [0, 1], `${before}, then ${next}`);
 }

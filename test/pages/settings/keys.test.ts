@@ -250,6 +250,13 @@ describe('the pages of keys', () => {
       assert.equal(Date.parse(before?.expiresAt ?? '') - Date.parse(after?.createdAt ?? ''), seconds * 1_000);
       assert.doesNotMatch((await roll(old, overlap, form)).text, KEY);
     }
+    const ending = await newKey();
+    await expireIn(service.db, ending.prefix, 2 * 3_600_000);
+    const options = (await htmlOf(pathOf(ending, '/roll'))).match(/type="radio".*?<\/label>/gs) ?? [];
+    assert.deepEqual(
+      options.map((option) => option.includes('expires sooner')),
+      [false, false, true, true],
+    );
   });
 
   it('a key is revoked after a question that names its last use, and its page confirms it once', async () => {
