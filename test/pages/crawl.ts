@@ -57,7 +57,8 @@ async function* crawlList(visitor: Visitor, path: string, reply: Reply): AsyncGe
     assert.equal(filtered.status, 200, address);
     yield { path: address, reply: filtered };
     const found = yield* readList(visitor, address, filtered, filter);
-    const matches = (row: string): boolean => row.includes(filter.value) || row.includes(filter.label);
+    const sought = [filter.value, filter.label].map((text) => text.toLowerCase());
+    const matches = (row: string): boolean => sought.some((text) => row.toLowerCase().includes(text));
     for (const [caption, rows] of found) {
       // The rows of some lists do not show what they can be limited to, such as a time.
       if (all.get(caption)?.some(matches) !== true) continue;
@@ -139,7 +140,10 @@ function filtersOf(page: ReadPage, path: string, rows: readonly string[]): Filte
         .flatMap((row) =>
           row.split(/[\s()]+/).filter((word) => /^svc_\w{8}$|^[\w-]{30,}$|^[A-Z][a-z]{5,}$/.test(word)),
         );
-      return words.slice(0, 1).map((value) => ({ name, value, label: value }));
+      // Names are found in any case.
+      return words
+        .slice(0, 1)
+        .map((word) => ({ name, value: word.startsWith('svc_') ? word : word.toLowerCase(), label: word }));
     }
     const options = within(control, 'option').filter((option) => attribute(option, 'value') !== '');
     const values = options.map((option) => attribute(option, 'value'));

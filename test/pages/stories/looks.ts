@@ -3,10 +3,13 @@ import type { Page } from 'playwright-core';
 import { createKey } from '../../../src/keys/keys.js';
 import { signInOperator } from '../../support/http/operator.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
+import { send } from '../../support/request.js';
 import { AXE, type WatchedPage } from '../../support/programs/browser.js';
 import { kindsOf } from '../page-html.js';
 import { operatorPages, PAGES, settingsPages } from '../pages.js';
-import { createSampleDeveloper } from '../sample-developer.js';
+import { crawl, type Seen } from '../crawl.js';
+import { PEOPLE } from '../people.js';
+import { serveWithoutDatabase } from '../site-alone.js';
 import { assertFits, FOCUSABLE, signInOperatorQuietly, signInQuietly, type Novelty } from '../visits.js';
 import type { Stage } from './stage.js';
 
@@ -23,12 +26,23 @@ const NEEDS_SCRIPT = /\bscripted\b|data-copy|data-passkey/;
 const ATTACK = '"><script>document.title = "attacked"</script><img src="x" onerror="document.title = \'attacked\'">';
 
 /** Somebody who opens pages. */
-interface Person {
-  readonly paths: readonly string[];
+interface Reader {
+  /** All that they get to see. */
+  readonly answers: AsyncIterable<Seen>;
   readonly origin?: string | undefined;
-  /** Without a browser. */
-  readonly visitor: Visitor;
   readonly signIn: (watched: WatchedPage) => Promise<void>;
+}
+
+/** What an address that asks too often is answered with, and anybody while the database is lost. */
+async function* refusals(): AsyncGenerator<Seen> {
+  const { url, server } = await serveWithoutDatabase({ running: 1, waiting: 9, perAddress: 9, perWindow: 1 });
+  const headers = { accept: 'text/html', cookie: `catalog-session=${'f'.repeat(64)}` };
+  for (const path of ['/settings', '/settings/keys']) yield { path, reply: await send(url, path, { headers }) };
+  server.close();
+}
+
+async function* inTurn(...parts: readonly AsyncIterable<Seen>[]): AsyncGenerator<Seen> {
+  for (const part of parts) yield* part;
 }
 
 /** How pages look: each kind of element once, on the first page that has it. */
@@ -41,7 +55,7 @@ export function looks(stage: Stage): void {
 
   before(async () => {
     const { db } = stage.service;
-    ({ developerId, prefix } = await createSampleDeveloper(db));
+    ({ developerId, prefix } = await (PEOPLE['many'] ?? assert.fail())(db));
     await db('developers')
       .where({ id: developerId })
       .update({ project_name: `A rather long name ${ATTACK}` });
@@ -49,28 +63,34 @@ export function looks(stage: Stage): void {
   });
 
   /** Who opens which pages. */
-  const PEOPLE: Readonly<Record<string, () => Promise<Person>>> = {
-    'somebody who is not signed in': async () => ({
-      paths: [...PAGES, RESULTS, NO_PAGE],
-      visitor: new Visitor(stage.service.url),
-      signIn: () => Promise.resolve(),
-    }),
+  const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
+    'somebody who is not signed in': () => {
+      const visitor = new Visitor(stage.service.url);
+      return Promise.resolve({
+        answers: inTurn(crawl(visitor, [...PAGES, RESULTS, NO_PAGE]), refusals()),
+        signIn: () => Promise.resolve(),
+      });
+    },
     'a developer': async () => ({
-      paths: [...settingsPages(prefix), '/sign-in'],
-      visitor: await signIn(stage.service, developerId),
+      answers: inTurn(
+        crawl(await signIn(stage.service, developerId), [...settingsPages(prefix), '/sign-in']),
+        crawl(await signIn(stage.service, stage.developerId), settingsPages(prefix)),
+      ),
       signIn: (watched) => signInQuietly(watched, stage.service, developerId),
     }),
     'an operator': async () => ({
-      paths: [...operatorPages({ id: String(developerId), prefix }), NO_PAGE],
+      answers: crawl(await signInOperator(stage.service), [
+        ...[developerId, stage.developerId].flatMap((id) => operatorPages({ id: String(id), prefix })),
+        NO_PAGE,
+      ]),
       origin: stage.service.operatorUrl,
-      visitor: await signInOperator(stage.service),
       signIn: (watched) => signInOperatorQuietly(watched, stage.service),
     }),
   };
 
-  for (const [who, arrive] of Object.entries(PEOPLE)) {
-    it(`the pages of ${who} are accessible on light, dark and narrow screens, by the keyboard and without scripts`, async () => {
-      const { paths, origin, visitor, signIn: enter } = await arrive();
+  for (const [who, arrive] of Object.entries(READERS)) {
+    it(`all that ${who} gets to see is accessible on light, dark and narrow screens, by the keyboard and without scripts`, async () => {
+      const { answers, origin, signIn: enter } = await arrive();
       const open = async (javaScript: boolean): Promise<WatchedPage> => {
         const watched = await stage.newProfile({ origin, javaScript });
         await enter(watched);
@@ -80,23 +100,35 @@ export function looks(stage: Stage): void {
       // Once for all pages: to send it after each would take longer than all else that axe does.
       await scripted.page.addInitScript(AXE);
       let scriptless: WatchedPage | undefined;
-      for (const path of paths) {
-        const { text } = await visitor.get(path, { accept: 'text/html' });
-        const kinds = [...kindsOf(text)].filter((kind) => !opened.has(kind));
+      for await (const seen of answers) {
+        const kinds = [...kindsOf(seen.reply.text)].filter((kind) => !opened.has(kind));
         if (kinds.length === 0) continue;
         for (const kind of kinds) opened.add(kind);
-        await assertLooks(scripted, path);
+        await assertLooks(scripted, seen);
         if (!kinds.some((kind) => NEEDS_SCRIPT.test(kind))) continue;
         scriptless ??= await open(false);
-        await scriptless.open(path);
-        assert.equal(await scriptless.page.locator(SCRIPTED).filter({ visible: true }).count(), 0, path);
+        await show(scriptless, seen);
+        assert.equal(await scriptless.page.locator(SCRIPTED).filter({ visible: true }).count(), 0, seen.path);
       }
     });
   }
 
-  async function assertLooks({ page, open, assertNoFault }: WatchedPage, path: string): Promise<void> {
-    assert.equal(await open(path), path === NO_PAGE ? 404 : 200, path);
-    if (path !== NO_PAGE) assertNoFault();
+  /** Shows an answer as it came, since the same request might be answered otherwise now. */
+  async function show({ page, open }: WatchedPage, { path, reply: { status, headers, text } }: Seen): Promise<void> {
+    const { 'content-length': _length, 'set-cookie': _cookies, ...rest } = headers as Record<string, string>;
+    await page.route(
+      (url) => url.pathname + url.search === path,
+      (route) => route.fulfill({ status, headers: rest, body: text }),
+      { times: 1 },
+    );
+    assert.equal(await open(path), status, path);
+  }
+
+  async function assertLooks(watched: WatchedPage, seen: Seen): Promise<void> {
+    const { page, assertNoFault } = watched;
+    await show(watched, seen);
+    // The browser itself complains about every other status.
+    if (seen.reply.status === 200) assertNoFault();
     const prepare = async ({ isFocusable }: Novelty): Promise<void> => {
       if (isFocusable) await assertKeyboardReachesAll(page);
       // axe skips what is folded away.
