@@ -24,7 +24,11 @@ const KEY_PREFIX = /svc_\w{8}/;
 
 const isSelected = (option: Element): boolean => option.hasAttribute('selected');
 
-const attribute = (element: Element, name: string): string => element.getAttribute(name) ?? '';
+/** The parser gives an attribute without a value its own name as one. */
+function attribute(element: Element, name: string): string {
+  const value = element.getAttribute(name) ?? '';
+  return value === name ? '' : value;
+}
 
 /**
  * Opens pages as a reader does: each path, its lists by each of their filters and to their last pages, and its forms
@@ -152,8 +156,8 @@ function filtersOf(page: ReadPage, path: string, rows: readonly string[]): Filte
     const unlisted =
       isOfKeys && rows.flatMap((row) => row.match(KEY_PREFIX) ?? []).find((prefix) => !values.includes(prefix));
     return [
-      ...[...new Set([options[0], options.at(-1)])].flatMap(
-        (option) => option && { name, value: attribute(option, 'value'), label: textOf(option) },
+      ...[...new Set([options[0], options.at(-1)])].flatMap((option) =>
+        option ? { name, value: attribute(option, 'value'), label: textOf(option) } : [],
       ),
       ...(unlisted ? [{ name, value: unlisted, label: unlisted }] : []),
     ];

@@ -162,7 +162,8 @@ export function looks(stage: Stage): void {
 async function assertKeyboardReachesAll(page: Page): Promise<void> {
   const wanted = await page.evaluate(countStops, FOCUSABLE);
   await page.evaluate(recordFocus);
-  await Promise.all(Array.from({ length: wanted }, () => page.keyboard.press('Tab')));
+  // Once more than that, since an error that has the focus makes the key begin in the middle and pass the address bar.
+  await Promise.all(Array.from({ length: wanted + 1 }, () => page.keyboard.press('Tab')));
   const stops = await page.evaluate(() => (globalThis as unknown as { stops: Stop[] }).stops);
   assert.deepEqual(
     stops.filter(({ isVisible }) => !isVisible).map(({ html }) => html),
