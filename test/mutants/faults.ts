@@ -284,7 +284,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ['when others', 'when division_by_zero'], suites: ['notices/notices'] },
   ],
   'What a page says is true and whole, in every state': [
-    { fault: 'a wrong field does not say why', of: 'Field',
+    { fault: 'a wrong field does not say why', of: 'pages/parts/forms/form#Field',
       swap: ['error !== undefined && `${id}-error`', 'error !== undefined && `${id}-err`'], suites: ['pages/states'] },
     { fault: 'a meter has no label', of: 'QuotaMeter',
       swap: ['<label for={id}>', '<label>'], suites: ['pages/states'] },

@@ -154,7 +154,7 @@ function filtersOf(page: ReadPage, path: string, rows: readonly string[]): Filte
     // A list may be limited to more keys than its control can offer.
     const isOfKeys = values.some((value) => KEY_PREFIX.test(value));
     const unlisted =
-      isOfKeys && rows.flatMap((row) => row.match(KEY_PREFIX) ?? []).find((prefix) => !values.includes(prefix));
+      isOfKeys && rows.flatMap((row) => KEY_PREFIX.exec(row)?.[0] ?? []).find((prefix) => !values.includes(prefix));
     return [
       ...[...new Set([options[0], options.at(-1)])].flatMap((option) =>
         option ? { name, value: attribute(option, 'value'), label: textOf(option) } : [],

@@ -41,13 +41,13 @@ async function addFailures(db: Knex, developerId: number, number: number, keys: 
 }
 
 /** Developers in the states that pages must show. */
-export const PEOPLE: Readonly<Record<string, (db: Knex) => Promise<Person>>> = {
-  async nothing(db) {
+export const PEOPLE = {
+  async nothing(db: Knex) {
     return { developerId: await create(db, 'Nothing'), prefix: 'svc_ZZZZZZZZ' };
   },
 
   /** One of everything that is counted, in words too: one day until a key expires. */
-  async one(db) {
+  async one(db: Knex) {
     const developerId = await create(db, 'Single');
     const expires = { kind: 'after', seconds: 1.5 * 86_400 } as const;
     const { prefix } = await createKey(db, { developerId, planId: 'free', label: 'only', expires });
@@ -60,11 +60,11 @@ export const PEOPLE: Readonly<Record<string, (db: Knex) => Promise<Person>>> = {
   },
 
   /** More than one page of each list, with keys in each state. */
-  async many(db) {
+  async many(db: Knex) {
     const { developerId, prefix } = await createSampleDeveloper(db);
     await addHistory(db, developerId, MANY);
     const keys = await db('api_keys').where({ developer_id: developerId }).orderBy('prefix').pluck<number[]>('id');
     await addFailures(db, developerId, 2 * MANY, [keys[0] ?? NaN, keys.at(-1) ?? NaN]);
     return { developerId, prefix };
   },
-};
+} satisfies Readonly<Record<string, (db: Knex) => Promise<Person>>>;

@@ -52,7 +52,7 @@ describe('the pages in every state', () => {
   }
 
   it('a suspended developer finds no fault in what can still be read', async () => {
-    const { developerId, prefix } = await (PEOPLE['one'] ?? assert.fail())(world.db);
+    const { developerId, prefix } = await PEOPLE.one(world.db);
     const visitor = await signIn(world.service, developerId);
     await suspendDeveloper(world.db, developerId);
     for await (const { path, reply } of crawl(visitor, settingsPages(prefix)))

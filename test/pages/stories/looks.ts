@@ -55,7 +55,7 @@ export function looks(stage: Stage): void {
 
   before(async () => {
     const { db } = stage.service;
-    ({ developerId, prefix } = await (PEOPLE['many'] ?? assert.fail())(db));
+    ({ developerId, prefix } = await PEOPLE.many(db));
     await db('developers')
       .where({ id: developerId })
       .update({ project_name: `A rather long name ${ATTACK}` });

@@ -1,5 +1,5 @@
 import type { Element } from '@xmldom/xmldom';
-import { around, idsOf, nameOf, proseOf, readPage, textOf, within, type ReadPage } from './page.js';
+import { around, idsOf, nameOf, proseOf, readPage, tagOf, textOf, within, type ReadPage } from './page.js';
 
 /** Attributes that name other elements of the page. */
 const REFERENCES = [
@@ -52,7 +52,7 @@ const CHECKS: readonly Check[] = [
           if (label !== undefined) return textOf(label) === '';
           return !fors.has(control.getAttribute('id')) && nameOf(control, page) === textOf(control);
         })
-        .map((control) => `no label: ${String(control)}`),
+        .map((control) => `no label: ${tagOf(control)}`),
       ...labels
         .filter((label) => !label.hasAttribute('for') && within(label, ...LABELLED).length !== 1)
         .map((label) => `a label of nothing: ${textOf(label)}`),
@@ -69,7 +69,7 @@ const CHECKS: readonly Check[] = [
       ...elements
         .filter((element) => element.getAttribute('aria-invalid') === 'true')
         .filter((element) => !idsOf(element, 'aria-describedby').some((id) => textOf(byId.get(id) ?? element) !== ''))
-        .map((element) => `a wrong field does not say why: ${String(element)}`),
+        .map((element) => `a wrong field does not say why: ${tagOf(element)}`),
       ...[...byId.keys()]
         .filter((id) => /-(?:error|hint)$/.test(id) && !described.has(id))
         .map((id) => `nothing is described by ${id}`),
@@ -92,7 +92,7 @@ const CHECKS: readonly Check[] = [
         .named('a', 'button', 'summary', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'caption', 'legend')
         .filter((each) => nameOf(each, page) === '' && dataOf(each).length === 0),
       ...page.named('img').filter((img) => !img.hasAttribute('alt')),
-    ].map((each) => `no text: ${String(each)}`);
+    ].map((each) => `no text: ${tagOf(each)}`);
   },
 
   function sameNamesDoTheSame(page) {
@@ -140,7 +140,7 @@ const CHECKS: readonly Check[] = [
           (element.localName === 'script' && !element.hasAttribute('src')) ||
           Array.from(element.attributes).some(({ name }) => name === 'style' || /^on\w/.test(name)),
       )
-      .map((element) => `the content security policy forbids ${String(element)}`);
+      .map((element) => `the content security policy forbids ${tagOf(element)}`);
   },
 ];
 

@@ -6,7 +6,7 @@ export interface ReadPage {
   readonly elements: readonly Element[];
   readonly byId: ReadonlyMap<string, Element>;
   /** @returns the elements of these names */
-  named(...names: readonly string[]): Element[];
+  readonly named: (...names: readonly string[]) => Element[];
 }
 
 const ELEMENT = 1;
@@ -40,7 +40,7 @@ function isElement(node: Node): node is Element {
 function readText(node: Node, leaveOut: (element: Element) => boolean): string {
   if (node.nodeType === TEXT) return (node.nodeValue ?? '').replaceAll(/\s+/g, ' ');
   if (isElement(node) && leaveOut(node)) return '';
-  const text = Array.from(node.childNodes ?? [], (child) => readText(child, leaveOut)).join('');
+  const text = Array.from(node.childNodes, (child) => readText(child, leaveOut)).join('');
   if (!isElement(node)) return text;
   if (node.localName === 'img') return node.getAttribute('alt') ?? '';
   return INLINE.includes(node.localName ?? '') ? text : `\n${text}\n`;
@@ -64,12 +64,13 @@ export function proseOf({ named }: ReadPage): string[] {
 /** @returns the name that screen readers read for a control or a link */
 export function nameOf(element: Element, { byId }: ReadPage): string {
   const labels = idsOf(element, 'aria-labelledby').flatMap((id) => byId.get(id) ?? []);
-  return (
-    labels.map(textOf).join(' ') ||
-    element.getAttribute('aria-label') ||
-    textOf(element) ||
-    (element.getAttribute('title') ?? '')
-  );
+  const names = [labels.map(textOf).join(' '), element.getAttribute('aria-label'), textOf(element)];
+  return names.find(Boolean) ?? element.getAttribute('title') ?? '';
+}
+
+/** @returns an element without its content, to name it */
+export function tagOf({ localName, attributes }: Element): string {
+  return `<${[localName, ...Array.from(attributes, ({ name, value }) => `${name}="${value}"`)].join(' ')}>`;
 }
 
 /** @returns the ids that an attribute lists */
