@@ -62,7 +62,7 @@ export async function listKeysWithHints(db: Knex, developerId: number, limit: nu
 export type EndedHint = 'leaked' | 'still_used' | 'expired_in_use';
 
 /** How long an ended key needs attention, in days: nothing has to be dismissed. */
-export const ENDED_LATELY_DAYS = 7;
+const ENDED_LATELY_DAYS = 7;
 
 /** Since when an ended key counts as lately. */
 const LATELY = `now() - interval '${ENDED_LATELY_DAYS} days'`;

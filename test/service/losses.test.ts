@@ -22,7 +22,7 @@ describe('records of requests that had no room in memory', () => {
     fail(4);
     fail(12);
     assert.deepEqual(
-      lines.map((line) => JSON.parse(line)),
+      lines.map((line) => JSON.parse(line) as unknown),
       [3, 12].map((requests) => ({ level: 50, requests, msg: 'missing' })),
     );
   });
