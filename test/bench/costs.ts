@@ -3,9 +3,9 @@ import type { Knex } from 'knex';
 import { startRedisCluster } from '../support/redis/redis-cluster.js';
 import { send } from '../support/request.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
-import { saturate, WARM_UP_SECONDS } from './load.js';
+import { saturate, WARM_UP_SECONDS } from './load/load.js';
 import { count, median, print, printResults } from './measure.js';
-import { cpuSeconds } from './process-figures.js';
+import { cpuSeconds } from './load/process-figures.js';
 import { machine, prepareSurroundings, startSubject, type Subject } from './servers.js';
 
 /** The numbers of developers in the cases where each request comes from another one. */

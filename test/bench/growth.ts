@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { openTestDatabase, type OpenTestDatabase } from '../support/database.js';
 import { startServer, type ServerProcess } from '../support/program.js';
 import { CASE_NAMES, CASES, createCases, type Case, type CaseName } from './cases.js';
-import { timeRequest } from './load.js';
+import { timeRequest } from './load/load.js';
 import { count, median, print, printResults } from './measure.js';
 import { runCatalog } from './program.js';
 import { fillCatalogue } from './servers.js';

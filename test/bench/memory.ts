@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { KeptConnections } from '../support/http/kept-connections.js';
 import { send } from '../support/request.js';
 import type { Case } from './cases.js';
-import { saturate, toBytes } from './load.js';
+import { saturate, toBytes } from './load/load.js';
 import { count, median, printResults, type Result } from './measure.js';
-import { residentMiB } from './process-figures.js';
+import { residentMiB } from './load/process-figures.js';
 import { prepareSurroundings, startSubject, type Stores } from './servers.js';
 
 const TITLES = 10_000;

@@ -31,6 +31,8 @@ export interface Target extends Endpoint {
 
 /** Endpoints that answer with an error. */
 export interface OwnedConditions {
+  /** A key that was revoked. */
+  readonly revokedKey: string;
   /** A key whose limits are used up. */
   readonly exhausted: Endpoint;
   /** An unknown key, at a deployment where too many keys from here have failed. */
@@ -163,7 +165,7 @@ function variantsOf(response: OperationResponse, target: Target): Variant[] {
     case '401':
       return [
         { code: 'missing_api_key', headers: {} },
-        { code: 'invalid_api_key', headers: bearer(generateApiKey().key) },
+        { code: 'invalid_api_key', headers: bearer(owned?.revokedKey ?? generateApiKey().key) },
       ];
     case '404':
       return operationId === 'getManifest' && owned

@@ -8,8 +8,10 @@ import { fileOf, parseManifest } from '../../src/copies/manifest.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { createKey } from '../../src/keys/keys.js';
+import { revokeKey } from '../../src/keys/revoke.js';
 import { setPlan } from '../../src/limits/plans.js';
 import { ROOT } from '../support/guides.js';
+import { newKey } from '../support/keys/new-key.js';
 import { createTestDatabase } from '../support/postgres.js';
 import { runCommand } from '../support/programs/command.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -41,6 +43,9 @@ export async function startWorld(): Promise<World> {
 
   const exhausted = { url: service.url, key: await createKeyOfSmallestPlan(service.db) };
   await service.get('/api/v1/me', { headers: { authorization: `Bearer ${exhausted.key}` } });
+
+  const { key: revokedKey, prefix } = await newKey(service.db);
+  await revokeKey(service.db, prefix);
 
   // No key may fail, so that the first failure of the next minute is over the limit as well.
   const strict = await startService({ settings, failurePolicy: { limit: 0, windowSeconds: 60 } });
@@ -78,6 +83,7 @@ export async function startWorld(): Promise<World> {
     titleId: 'blade-runner-1982',
     copyFile: fileOf(manifest, 'titles').name,
     owned: {
+      revokedKey,
       exhausted,
       guessing,
       damaged: (operationId) => (operationId in damaged ? damaged[operationId as OperationId] : withoutKeys),

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { openDatabase } from '../../../src/platform/postgres/database.js';
-import { preciseCpuSeconds } from '../process-figures.js';
+import { preciseCpuSeconds } from '../load/process-figures.js';
 import type { Result } from '../measure.js';
 
 /** Rows of a step, as a server begins with. */

@@ -14,7 +14,7 @@ import { createSyntheticTitles } from '../../support/catalog/synthetic-titles.js
 import { signInOperator } from '../../support/http/operator.js';
 import { startService } from '../../support/service.js';
 import { count, type Result } from '../measure.js';
-import { preciseCpuSeconds } from '../process-figures.js';
+import { preciseCpuSeconds } from '../load/process-figures.js';
 import { runCatalog } from '../program.js';
 import { HOSTILE_KEYS } from './fill.js';
 import { meter, openOne, totalLine } from './meter.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Case } from '../cases.js';
-import { saturate, timesAtRate, WARM_UP_SECONDS } from '../load.js';
+import { saturate, timesAtRate, WARM_UP_SECONDS } from '../load/load.js';
 import { count, median, percentile, printResults, type Result } from '../measure.js';
 import { prepareSurroundings, startSubject } from '../servers.js';
 

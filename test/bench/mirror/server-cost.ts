@@ -6,7 +6,7 @@ import { startServer } from '../../support/program.js';
 import { createClient } from '../../../src/client/client.js';
 import { follow } from '../../../src/client/follow.js';
 import { retryPolicy } from '../../../src/client/retry.js';
-import { cpuSeconds } from '../process-figures.js';
+import { cpuSeconds } from '../load/process-figures.js';
 import { count, printResults, type Result } from '../measure.js';
 import { keysFor } from '../cases.js';
 import { WRITES_PER_SECOND, writeSteadily } from './writer.js';

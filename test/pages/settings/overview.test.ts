@@ -190,7 +190,10 @@ describe('the overview of the settings', () => {
     };
     const guide = async (from: TestService): Promise<string> =>
       (await from.get('/docs/guides/calling-the-api.md')).text.replace(/\s+/g, ' ');
-    assert.match(await owed(service), /Required wherever you show data from the catalogue\. Ask your administrator for/);
+    assert.match(
+      await owed(service),
+      /Required wherever you show data from the catalogue\. Ask your administrator for/,
+    );
     assert.match(await guide(service), /must show the credit that your administrator asks for\./);
     const credited = await startService({
       databaseUrl: service.databaseUrl,

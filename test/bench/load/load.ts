@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { BenchRequest, Case } from './cases.js';
+import type { BenchRequest, Case } from '../cases.js';
 
 // wrk needs by far the least CPU time, so it does not limit a fast server. It cannot send at a constant rate.
 
