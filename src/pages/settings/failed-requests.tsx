@@ -29,10 +29,7 @@ export function failuresAddress({ keyPrefix, code, operation, hour }: FailureFil
     operation: operation === '' ? OTHER_PATHS : operation,
     hour: hour?.slice(0, 16),
   };
-  return pageAddress(
-    PATH,
-    Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
+  return pageAddress(PATH, Object.entries(query));
 }
 
 /** The request errors of a developer, as far as they were chosen. */

@@ -29,16 +29,18 @@ export function returnAddress(ctx: PageContext): string {
 
 /**
  * Joins a path and a query. Parameters that are too long or contain a key are left out. Empty ones are kept, since a
- * person may have cleared a field.
+ * person may have cleared a field; undefined ones are not.
  *
  * @param path - our own
  */
-export function pageAddress(path: string, query: Iterable<readonly [string, string]>): string {
+export function pageAddress(path: string, query: Iterable<readonly [string, string | undefined]>): string {
   // Somebody may have pasted a key into a field that is not for keys. Addresses are kept in histories and logs.
   const isKept = (text: string): boolean => text.length <= MAX_VALUE && !looksLikeKey(text);
-  const kept = [...query].filter((parameter) => parameter.every(isKept));
+  const kept = [...query].flatMap(([name, value]) =>
+    value !== undefined && isKept(name) && isKept(value) ? [[name, value]] : [],
+  );
   // In the target of a request, a plus is a plus.
-  const search = new URLSearchParams(kept.map(([name, value]) => [name, value])).toString().replaceAll('+', '%20');
+  const search = new URLSearchParams(kept).toString().replaceAll('+', '%20');
   return search === '' || search.length > MAX_ADDRESS ? path : `${path}?${search}`;
 }
 

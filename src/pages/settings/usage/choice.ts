@@ -34,8 +34,5 @@ export function usageAddress(path: string, { range, keyPrefix, operation, outcom
     operation: operation === '' ? OTHER_PATHS : operation,
     outcome,
   });
-  return pageAddress(
-    path,
-    query.filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
+  return pageAddress(path, query);
 }
