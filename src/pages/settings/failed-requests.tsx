@@ -9,12 +9,10 @@ import { FailureList, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
 import { BY_TIME, optionOf, Pager, readListPage } from '../parts/forms/list-page.js';
 import { pageAddress, queryOf } from '../parts/web/addresses.js';
 import { Choice, KeyFilter, readKeyChoice, type Option } from './key-filter.js';
+import { OperationChoice, operationInAddress, readOperation } from './operation-choice.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from './settings-page.js';
 
 const PATH = '/settings/usage/failed';
-
-/** What stands in an address for the paths without an operation. */
-export const OTHER_PATHS = 'other';
 
 /** The beginning of an hour in an address, in UTC: as a field of the type `datetime-local` has it. */
 const HOUR = /^(20\d\d-[01]\d-[0-3]\dT[0-2]\d):\d\d$/;
@@ -26,7 +24,7 @@ export function failuresAddress({ keyPrefix, code, operation, hour }: FailureFil
   const query = {
     key: keyPrefix,
     code,
-    operation: operation === '' ? OTHER_PATHS : operation,
+    operation: operationInAddress(operation),
     hour: hour?.slice(0, 16),
   };
   return pageAddress(PATH, Object.entries(query));
@@ -36,16 +34,16 @@ export function failuresAddress({ keyPrefix, code, operation, hour }: FailureFil
 async function loadFailures(db: Knex, ctx: SettingsContext) {
   const { developerId } = ctx.state.session;
   const keys = await readKeyChoice(db, ctx);
-  const operation = optionOf(ctx, 'operation', { ...operations, [OTHER_PATHS]: undefined });
-  const hour = HOUR.exec(queryOf(ctx).get('hour') ?? '')?.[1];
+  const parameters = queryOf(ctx);
+  const hour = HOUR.exec(parameters.get('hour') ?? '')?.[1];
   const filter: FailureFilter = {
     keyPrefix: keys.chosen?.prefix,
-    code: optionOf(ctx, 'code', ERROR_CODES),
-    operation: operation === OTHER_PATHS ? '' : operation,
+    code: optionOf(parameters, 'code', ERROR_CODES),
+    operation: readOperation(parameters),
     // There is no 30 February.
     hour: hour && new Date(Date.parse(`${hour}:00Z`) || 0).toISOString().startsWith(hour) ? `${hour}:00Z` : undefined,
   };
-  const requestId = printable((queryOf(ctx).get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
+  const requestId = printable((parameters.get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
   const query = { developerId, requestId, ...filter };
   const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
   return { keys, filter, requestId, failures };
@@ -62,11 +60,6 @@ export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { r
   });
 }
 
-const optionsOf = (names: object): readonly Option[] => [
-  ['', 'All'],
-  ...Object.keys(names).map((name): Option => [name, name]),
-];
-
 function FailuresPage({ keys, filter, requestId, failures }: Awaited<ReturnType<typeof loadFailures>>): VNode {
   const { code, operation, hour } = filter;
   const isFiltered = [requestId, ...Object.values(filter)].some((value) => value !== undefined);
@@ -75,13 +68,13 @@ function FailuresPage({ keys, filter, requestId, failures }: Awaited<ReturnType<
       <p>{KEPT}</p>
       <div class="toolbar">
         <KeyFilter path={PATH} keys={keys}>
-          <Choice name="code" label="Error" options={optionsOf(ERROR_CODES)} value={code} />
           <Choice
-            name="operation"
-            label="Operation"
-            options={[...optionsOf(operations), [OTHER_PATHS, 'Other paths']]}
-            value={operation === '' ? OTHER_PATHS : operation}
+            name="code"
+            label="Error"
+            options={[['', 'All errors'], ...Object.keys(ERROR_CODES).map((name): Option => [name, name])]}
+            value={code}
           />
+          <OperationChoice ids={[...Object.keys(operations), '']} value={operation} />
           <label>
             Hour (UTC)
             <input class="input" type="datetime-local" name="hour" step={3600} value={hour?.slice(0, 16)} />

@@ -75,8 +75,8 @@ interface DeveloperList {
 async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList | undefined> {
   const search = readListSearch(ctx, MAX_PROJECT_NAME);
   if (search === undefined) return undefined;
-  const period = optionOf(ctx, 'period', PERIODS) ?? '30d';
-  const sort = optionOf(ctx, 'sort', SORTS) ?? 'newest';
+  const period = optionOf(queryOf(ctx), 'period', PERIODS) ?? '30d';
+  const sort = optionOf(queryOf(ctx), 'sort', SORTS) ?? 'newest';
   const query = {
     span: PERIODS[period].span,
     ...(sort !== 'newest' && { sort }),

@@ -106,11 +106,11 @@ export function readListSearch(ctx: PageContext, maxLength: number): string | un
 
 /** @returns the option that a parameter of an address names; undefined for any other text */
 export function optionOf<Option extends string>(
-  ctx: PageContext,
+  query: URLSearchParams,
   name: string,
   options: Readonly<Record<Option, unknown>>,
 ): Option | undefined {
-  const value = queryOf(ctx).get(name) ?? '';
+  const value = query.get(name) ?? '';
   return Object.hasOwn(options, value) ? (value as Option) : undefined;
 }
 

@@ -11,8 +11,9 @@ import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
-import { failuresAddress, OTHER_PATHS } from '../failed-requests.js';
+import { failuresAddress } from '../failed-requests.js';
 import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
+import { OperationChoice } from '../operation-choice.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
 import { readUsageChoice, usageAddress } from './choice.js';
 import { Quotas, readPlanStates } from './quotas.js';
@@ -141,15 +142,7 @@ function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
         addressOf={(each) => usageAddress(PATH, { ...choice, range: each as UsageRange })}
       />
       <KeyFilter path={PATH} query={{ range }} keys={keys}>
-        <Choice
-          name="operation"
-          label="Operation"
-          options={[
-            ['', 'All operations'],
-            ...listed.map((id): Option => (id === '' ? [OTHER_PATHS, 'Other paths'] : [id, id])),
-          ]}
-          value={operation === '' ? OTHER_PATHS : operation}
-        />
+        <OperationChoice ids={listed} value={operation} />
         <Choice
           name="outcome"
           label="Outcome"
