@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { operations } from '../../api/index.js';
 import { ERROR_CODES } from '../../errors.js';
 import { printable } from '../../platform/text/plain-text.js';
+import { existsInCalendar } from '../../platform/time/calendar.js';
 import { listFailures, type FailuresQuery } from '../../usage/failed-requests.js';
 import type { SiteParts } from '../parts/context.js';
 import { FailureList, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
@@ -40,8 +41,7 @@ async function loadFailures(db: Knex, ctx: SettingsContext) {
     keyPrefix: keys.chosen?.prefix,
     code: optionOf(parameters, 'code', ERROR_CODES),
     operation: readOperation(parameters),
-    // There is no 30 February.
-    hour: hour && new Date(Date.parse(`${hour}:00Z`) || 0).toISOString().startsWith(hour) ? `${hour}:00Z` : undefined,
+    hour: hour !== undefined && existsInCalendar(`${hour}:00`) ? `${hour}:00Z` : undefined,
   };
   const requestId = printable((parameters.get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
   const query = { developerId, requestId, ...filter };

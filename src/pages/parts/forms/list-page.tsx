@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { findKeyPrefix, isKeyPrefix, looksLikeKey } from '../../../keys/api-key.js';
 import type { Part } from '../../../platform/postgres/rows.js';
 import { printable } from '../../../platform/text/plain-text.js';
+import { existsInCalendar } from '../../../platform/time/calendar.js';
 import type { PageContext } from '../context.js';
 import { pageAddress, queryOf, seeOther } from '../web/addresses.js';
 import { Button } from '../content/components.js';
@@ -24,8 +25,7 @@ const FIELDS = {
   number: (text: string) => (/^\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined),
   time: (text: string) => {
     const seconds = /^([12]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,6})?Z$/.exec(text)?.[1];
-    // There is no 30 February.
-    return seconds && new Date(Date.parse(`${seconds}Z`) || 0).toISOString().startsWith(seconds) ? text : undefined;
+    return seconds !== undefined && existsInCalendar(seconds) ? text : undefined;
   },
   prefix: (text: string) => (isKeyPrefix(text) ? text : undefined),
 } as const;
