@@ -52,6 +52,7 @@ describe('several components that are lost together', () => {
     app.use(serveProbesAndDocuments({ ...nothing, ...checks }));
     url = await serve(app.callback());
     loadStatus = statusLoader({
+      checkDatabase: checks.checkDatabase,
       config: readConfig({}),
       db: world.db,
       health,

@@ -23,6 +23,8 @@ export interface OperatorParts {
   readonly changeCallers: ChangeCallers;
   /** Which components are up. */
   readonly health: Health;
+  /** Checks the primary and reports the result to health, in bounded time. */
+  readonly checkDatabase: () => Promise<void>;
   /** The work beside the requests. */
   readonly jobs: Jobs;
   readonly fence: Fence;

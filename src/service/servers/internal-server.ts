@@ -73,6 +73,7 @@ async function openOperatorPages(
     changeCallers: admission.changeCallers,
     failedAddresses,
     health,
+    checkDatabase: databases.check,
     jobs: records.jobs,
     fence: databases.fence,
     url,

@@ -27,10 +27,20 @@ export interface Status extends Pick<OperatorParts, 'jobs' | 'build' | 'nodeVers
 }
 
 /** What the status is read from. */
-export type StatusParts = Pick<OperatorParts, 'config' | 'db' | 'health' | 'jobs' | 'fence' | 'build' | 'nodeVersion'>;
+export type StatusParts = Pick<
+  OperatorParts,
+  'config' | 'db' | 'health' | 'checkDatabase' | 'jobs' | 'fence' | 'build' | 'nodeVersion'
+>;
 
 /** Makes a function that reads the status. It rejects only for faults of the service itself. */
-export function statusLoader({ config, db, health, fence, ...shown }: StatusParts): () => Promise<Status> {
+export function statusLoader({
+  config,
+  db,
+  health,
+  checkDatabase,
+  fence,
+  ...shown
+}: StatusParts): () => Promise<Status> {
   const { oidcIssuer, copiesDir } = config;
   const readProvider = oidcIssuer === undefined ? undefined : providerReader(oidcIssuer);
   const copies = copiesDir === undefined ? undefined : openPublishedFolder(copiesDir);
@@ -39,6 +49,8 @@ export function statusLoader({ config, db, health, fence, ...shown }: StatusPart
       readDatabaseFacts(db),
       readProvider?.(),
       copies && readNewestCopy(copies),
+      // Otherwise a loss shows here only once a check has found it.
+      checkDatabase(),
     ]);
     const { feedStart = 0n } = facts?.feed ?? {};
     const { promotedAt } = fence;
@@ -46,7 +58,7 @@ export function statusLoader({ config, db, health, fence, ...shown }: StatusPart
       ...shown,
       facts,
       components: [
-        ...componentsOf(health, facts !== undefined),
+        ...Array.from(health.components, ([dependency, current]) => ({ ...health.outageOf(dependency), current })),
         ...(provider ? [{ ...PROVIDER_OUTAGE, current: provider }] : []),
       ],
       redis: health.components.get('redis'),
@@ -58,7 +70,7 @@ export function statusLoader({ config, db, health, fence, ...shown }: StatusPart
 
 /** A component that the service works with. */
 export interface Component extends Omit<Outage, 'forCallers'> {
-  readonly current: ComponentState;
+  readonly current: Omit<ComponentState, 'lossCount'>;
 }
 
 /** What follows from the loss of the identity provider. */
@@ -69,21 +81,8 @@ const PROVIDER_OUTAGE = {
   guide: 'sign-in#when-the-provider-is-down',
 };
 
-/** The loss of the database is detected only when a connection fails, so the caller's own query counts as well. */
-function componentsOf(health: Health, isDatabaseUp: boolean): Component[] {
-  return Array.from(health.components, ([dependency, reported]) => ({
-    ...health.outageOf(dependency),
-    current: dependency === 'database' && !isDatabaseUp ? lostSince(reported) : reported,
-  }));
-}
-
-/** @returns the state of a component that has just failed */
-function lostSince(reported: ComponentState): ComponentState {
-  return reported.state === 'up' ? { ...reported, state: 'lost', since: Date.now() } : reported;
-}
-
-function providerReader(issuer: string): () => Promise<ComponentState> {
-  let known: ComponentState | undefined;
+function providerReader(issuer: string): () => Promise<Component['current']> {
+  let known: Component['current'] | undefined;
   return async () => {
     const state = (await isProviderUp(issuer)) ? 'up' : 'lost';
     if (known?.state !== state) known = { state, since: Date.now(), losses: [] };
