@@ -61,10 +61,7 @@ function addState(metrics: Metrics, build: Build, droppedLines: () => number, { 
     help: 'How often a dependency was lost, or became too slow to use.',
     labels: ['component'],
     read: () =>
-      Array.from(health.components.keys(), (component) => ({
-        labels: { component },
-        value: health.lossesOf(component),
-      })),
+      Array.from(health.components, ([component, { lossCount }]) => ({ labels: { component }, value: lossCount })),
   });
   metrics.readCounter({
     name: 'catalog_log_lines_dropped_total',

@@ -21,6 +21,8 @@ export interface ComponentState {
   readonly lostParts?: readonly string[];
   /** When it stopped being up, in milliseconds since 1970, of the last hour. */
   readonly losses: readonly number[];
+  /** How often it stopped being up since the process began. */
+  readonly lossCount: number;
 }
 
 /** The consequences of losing a dependency. The sentences are public and name no address. */
@@ -44,7 +46,6 @@ export interface Outage {
 /** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */
 export class Health {
   readonly #components: Map<Dependency, ComponentState>;
-  readonly #lossCounts = new Map<Dependency, number>();
 
   /**
    * @param outages - the consequences of losing each dependency
@@ -56,7 +57,8 @@ export class Health {
     dependencies: readonly Dependency[],
   ) {
     const since = Date.now();
-    this.#components = new Map(dependencies.map((dependency) => [dependency, { state: 'up', since, losses: [] }]));
+    const initial = { state: 'up', since, losses: [], lossCount: 0 } as const;
+    this.#components = new Map(dependencies.map((dependency) => [dependency, initial]));
   }
 
   /** The configured dependencies. */
@@ -67,11 +69,6 @@ export class Health {
   /** The configured dependencies that are lost or slow. */
   get lost(): readonly Dependency[] {
     return [...this.#components].flatMap(([dependency, { state }]) => (state === 'up' ? [] : [dependency]));
-  }
-
-  /** @returns how often a dependency stopped being up since the process began */
-  lossesOf(dependency: Dependency): number {
-    return this.#lossCounts.get(dependency) ?? 0;
   }
 
   /** @returns what the loss of a dependency, or of parts of it, means at the moment, and what to do */
@@ -96,8 +93,8 @@ export class Health {
     const since = before.state === state ? before.since : now;
     const isLoss = before.state === 'up' && state !== 'up';
     const losses = [...before.losses, ...(isLoss ? [now] : [])].filter((at) => at > now - HOUR_MS);
-    if (isLoss) this.#lossCounts.set(dependency, this.lossesOf(dependency) + 1);
-    this.#components.set(dependency, { state, since, lostParts, losses });
+    const lossCount = before.lossCount + Number(isLoss);
+    this.#components.set(dependency, { state, since, lostParts, losses, lossCount });
     if (state === 'up') this.log.info(`${dependency} back`);
     else this.log.warn({ err: error }, `${dependency} ${state}. ${this.outageOf(dependency).consequence}`);
   }
