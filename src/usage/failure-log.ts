@@ -30,10 +30,10 @@ interface Kept {
  */
 export class FailureLog {
   readonly #waiting: NewFailure[] = [];
-
-  /** Failures that had no room among those that wait. */
-  lost = 0;
   readonly #kinds = new LRUCache<string, Kept>({ max: MOST_KINDS });
+
+  /** Failures to keep that had no room among those that wait. */
+  lost = 0;
 
   /**
    * Adds a failure, unless enough of its kind were kept.
@@ -42,10 +42,6 @@ export class FailureLog {
    * @param describe - called if the failure is kept
    */
   add(kind: FailureKind, at: number, describe: () => Omit<NewFailure, keyof FailureKind | 'at'>): void {
-    if (this.#waiting.length >= MOST_WAITING) {
-      this.lost += 1;
-      return;
-    }
     const name = `${kind.keyId} ${kind.code} ${kind.operation}`;
     const [hour, second] = [Math.floor(at / HOUR_MS), Math.floor(at / SECOND_MS)];
     const known = this.#kinds.get(name);
@@ -54,7 +50,8 @@ export class FailureLog {
     kept.count += 1;
     kept.second = second;
     this.#kinds.set(name, kept);
-    this.#waiting.push({ ...kind, at, ...describe() });
+    if (this.#waiting.length < MOST_WAITING) this.#waiting.push({ ...kind, at, ...describe() });
+    else this.lost += 1;
   }
 
   /**
