@@ -103,11 +103,21 @@ describe('the usage page', () => {
     assert.ok(text.includes('aria-label="Chart by day, at most 1,269 in one day"'));
     for (const kind of ['served', 'rejected', 'refused', 'failed'])
       assert.ok(text.includes(`chart-bar-${kind}"`), kind);
-    const hours = [...(await page('/settings/usage?range=24h')).matchAll(/<a class="chart-bucket" href="([^"]+)"/g)];
-    assert.deepEqual(
-      hours.map(([, address]) => address?.replace(/\d{4}-\d\d-\d\dT\d\d%3A00$/, 'HOUR')),
-      ['/settings/usage/failed?hour=HOUR'],
-    );
+    for (const [query, kept] of [
+      ['', ''],
+      [
+        `&key=${key.prefix}&operation=getTitle&outcome=title_not_found`,
+        `key=${key.prefix}&amp;code=title_not_found&amp;operation=getTitle&amp;`,
+      ],
+    ] as const) {
+      const chart = await page(`/settings/usage?range=24h${query}`);
+      assert.deepEqual(
+        [...chart.matchAll(/<a class="chart-bucket" href="([^"]+)"/g)].map(([, address]) =>
+          address?.replace(/\d{4}-\d\d-\d\dT\d\d%3A00$/, 'HOUR'),
+        ),
+        [`/settings/usage/failed?${kept}hour=HOUR`],
+      );
+    }
     assert.deepEqual(table(text, 'Requests by key'), [
       [`production${key.prefix}`, '1,274', '1,244', '7', '20', '3', '97.6%'],
       [`=1+1,&quot;&lt;script>alert(&quot;x&quot;)&lt;/script>${odd.prefix}`, '5', '5', '0', '0', '0', '100%'],

@@ -69,6 +69,7 @@ function UsagePage(usage: ChosenUsage): VNode {
   const { choice, keys, plans, buckets } = usage;
   const { range, operation, outcome } = choice;
   const counts = sumOf(buckets);
+  const errors = { ...choice, code: errorOf(outcome) };
   return (
     <>
       <section>
@@ -82,7 +83,7 @@ function UsagePage(usage: ChosenUsage): VNode {
         <Outcomes counts={counts} />
         {counts.served < total(counts) && (
           <p>
-            <a href={failuresAddress({ ...choice, code: errorOf(outcome) })}>See the request errors</a>
+            <a href={failuresAddress(errors)}>See the request errors</a>
           </p>
         )}
         {total(counts) === 0 ? (
@@ -91,7 +92,7 @@ function UsagePage(usage: ChosenUsage): VNode {
           <UsageOverTime
             range={range}
             buckets={buckets}
-            {...(range === '24h' && { errorsOf: (hour: string) => errorsIn(hour, keys.chosen?.prefix) })}
+            {...(range === '24h' && { errorsOf: (hour: string) => failuresAddress({ ...errors, hour }) })}
           />
         )}
       </section>
@@ -121,11 +122,6 @@ function UsagePage(usage: ChosenUsage): VNode {
       </section>
     </>
   );
-}
-
-/** @returns the address of the request errors of a key, or of all, in the hour that begins at a time */
-function errorsIn(start: string, prefix?: string): string {
-  return failuresAddress({ keyPrefix: prefix, hour: start });
 }
 
 /** Chooses what the page is limited to. */
