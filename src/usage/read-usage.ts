@@ -132,7 +132,7 @@ export async function readUsage(
        union all
        select 'way', null, null, null, operation, outcome, 0, ${sumByKind('requests')}
          from summed where operation is not null group by operation, outcome)
-     select *, served + rejected + refused + failed as requests
+     select *, ${KINDS.join(' + ')} as requests
        from lines order by start, requests desc, id, operation, outcome`,
     { ...owner, ...USAGE_RANGES[range], limit: part.limit, after: part.after?.keyPrefix ?? null },
   );
@@ -147,8 +147,7 @@ export async function readUsage(
 export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> {
   return read<UsageBucket>(
     db,
-    `select start, coalesce(served, 0) as served, coalesce(rejected, 0) as rejected,
-            coalesce(refused, 0) as refused, coalesce(failed, 0) as failed
+    `select start, ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
        from ${STARTS}
        left join (select * from developer_usage where developer_id = 0 and period = 'hour') as u using (start)
       order by start`,

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/rows.js';
-import { IS_OF_KIND, sumByKind, type Outcome } from './outcome.js';
+import { IS_OF_KIND, KINDS, sumByKind, type Outcome } from './outcome.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */
 export const KEPT_DAYS = 35;
@@ -40,9 +40,9 @@ export interface UsageRow {
 }
 
 /**
- * Appends counts to the log, and notes when their keys were last accepted, and when they were refused after their end. An hour that has not begun by the database's
- * clock counts as the present one: the process's clock is ahead. Servers never wait for each other: a key that another
- * one is writing is left out until it is used again.
+ * Appends counts to the log, and notes when their keys were last accepted, and when they were refused after their end.
+ * An hour that has not begun by the database's clock counts as the present one: the process's clock is ahead. Servers
+ * never wait for each other: a key that another one is writing is left out until it is used again.
  *
  * @throws the database's error; when only the reply was lost, the counts are written
  */
@@ -123,13 +123,12 @@ export function logRollUp(): (db: Knex, most: number) => Promise<boolean> {
            from taken join api_keys on id = key_id group by 1, 2, 3, 4, 5),
        ${ADD_TO_KEYS},
        totals as (
-         insert into developer_usage as u (developer_id, period, start, served, rejected, refused, failed)
+         insert into developer_usage as u (developer_id, period, start, ${KINDS.join(', ')})
          select coalesce(developer_id, 0), period, date_trunc(period, hour, 'UTC'), ${sumByKind('requests')}
            from counted, (values ('hour'), ('day')) as periods (period)
           group by grouping sets ((developer_id, 2, 3), (2, 3)) order by 1, 2, 3
          on conflict (developer_id, period, start) do update
-           set served = u.served + excluded.served, rejected = u.rejected + excluded.rejected,
-               refused = u.refused + excluded.refused, failed = u.failed + excluded.failed)
+           set ${KINDS.map((kind) => `${kind} = u.${kind} + excluded.${kind}`).join(', ')})
        select count(*)::integer as count, max(key_id) as last from taken`,
       { after, most: most - 1 },
     );

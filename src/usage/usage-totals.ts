@@ -14,7 +14,7 @@ export const TOTAL_DAYS = 30;
 
 /** What developers and keys can be sorted by, the most first, in SQL. Those without such requests are left out. */
 const SORTS = {
-  requests: 'served + rejected + refused + failed',
+  requests: KINDS.join(' + '),
   'rate-limited': 'refused',
   'client-errors': 'rejected',
   'server-errors': 'failed',

@@ -141,8 +141,13 @@ function describe(item: Attention): VNode {
   }
 }
 
-function describeEnded({ prefix, label, revokedAt, expiresAt, lastRefusedAt }: KeyRecord, hint: EndedHint): VNode {
-  const name = <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
+function nameOf({ prefix, label }: KeyRecord): VNode {
+  return <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
+}
+
+function describeEnded(record: KeyRecord, hint: EndedHint): VNode {
+  const { prefix, revokedAt, expiresAt, lastRefusedAt } = record;
+  const name = nameOf(record);
   const end = <RelativeTime at={revokedAt ?? expiresAt} />;
   return (
     <Warning address={keyPath(prefix)} action="See this key" about={name}>
@@ -160,8 +165,9 @@ function describeEnded({ prefix, label, revokedAt, expiresAt, lastRefusedAt }: K
   );
 }
 
-function describeHint({ prefix, label, expiresAt }: KeyRecord, hint: KeyHint): VNode {
-  const name = <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
+function describeHint(record: KeyRecord, hint: KeyHint): VNode {
+  const { prefix, expiresAt } = record;
+  const name = nameOf(record);
   if (hint.kind === 'no_replacement') {
     return (
       <Warning address="/settings/keys/new" action="Create a key">
