@@ -23,8 +23,8 @@ export const LONGEST_CHANGE_MS = LEASE_MS + 500;
 const RETRY_MS = 50;
 
 /**
- * Makes a change of keys, developers or plans, and resolves once it applies on every server: when the versions of the
- * affected developers are renewed, or else when every server has looked at the announcements, or has closed its cache.
+ * Makes a change of keys, developers or plans, and resolves once it applies on every server. That is when the versions of
+ * the affected developers are renewed, or else when every server has looked at the announcements or closed its cache.
  *
  * A change that finds nothing left to do, because somebody else has made it, does all of this again: that one may not be
  * at its end.

@@ -16,7 +16,7 @@ interface Request<Page> {
 }
 
 /**
- * Reads few pages at a time and sends them one by one, so that mirrors that catch up, or wait for a slow database, leave
+ * Reads few pages at a time and sends them one by one. Mirrors that catch up, or wait for a slow database, then leave
  * most connections and most of the event loop to other requests.
  *
  * Requests that wait for the same page share it. It is read after all of them have arrived, so each of them sees

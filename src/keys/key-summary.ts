@@ -76,8 +76,8 @@ const EXPIRED_IN_USE = `revoked_at is null and successor_id is null and expires_
   and last_used_at > expires_at - interval '1 day'`;
 
 /**
- * Lists ended keys of a developer that need attention: those that a finder revoked lately, that were used after their
- * end, or that were in use when they expired. The latest come first.
+ * Lists ended keys of a developer that need attention, the latest first. A finder revoked them lately, or they were used
+ * after their end, or they expired while in use.
  */
 export async function listEndedKeysToWatch(
   db: Knex,

@@ -33,7 +33,7 @@ export class QuotaNotices {
   readonly #noted = new LRUCache<string, true>({ max: MOST_NOTED });
   readonly #waiting: ReachedQuota[] = [];
 
-  /** Requests whose quota had no room among those that wait. */
+  /** Notices that were left out because too many waited. */
   lost = 0;
 
   /** @param mostWaiting - for tests */

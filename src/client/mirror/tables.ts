@@ -22,7 +22,7 @@ const REQUIRED = ['svc_id', 'media_type', 'title', 'updated_at', 'has_bundles'];
 const NAMES = Object.keys(COLUMNS) as (keyof Entry)[];
 const CONTENT_NAMES = NAMES.filter((name) => name !== 'svc_id');
 
-/** The columns of a table of titles, as it is created. */
+/** The columns in the statement that creates a table of titles. */
 export const TITLE_COLUMNS = NAMES.map((name) => `${name} ${COLUMNS[name]}`).join(', ');
 
 /** The fields of an entry with their types. */

@@ -64,8 +64,8 @@ export async function requireDemoDeveloper(db: Knex): Promise<Developer> {
 
 /**
  * Stamps the titles of the demo as if they had changed one after another over {@link SPREAD_DAYS}, so that the feed looks
- * as it does in use. The newest title keeps its stamp. Triggers give stamps, so that only a superuser, which the role of
- * the embedded PostgreSQL is, can do this; and only here, since a mirror that has read a title would not see it move.
+ * as it does in use. The newest title keeps its stamp. Triggers set stamps, and only a superuser can switch them off, as
+ * the role of the embedded PostgreSQL can. Call it before anybody reads the feed: a mirror would not see a title move.
  */
 async function spreadChanges(db: Knex): Promise<void> {
   await db.transaction(async (transaction) => {

@@ -112,7 +112,7 @@ function explainMissing(authorization = ''): string {
   return 'Send your API key as "Authorization: Bearer <key>" (recommended), or as "X-API-Key: <key>".';
 }
 
-/** @returns why a well-formed key is refused. Whoever holds an ended key may know what became of it */
+/** @returns why a well-formed key is refused. An ended key proves that its holder may see why it ended */
 function explainRefusal(key: EndedKey | undefined): string {
   if (key === undefined) return 'This API key is unknown. Check it, or get a new one.';
   const { reason, endedAt, replacedBy } = key;
