@@ -6,6 +6,7 @@ import { revokeKey } from '../../src/keys/revoke.js';
 import { rollKey } from '../../src/keys/roll-key.js';
 import { listFailures } from '../../src/usage/failed-requests.js';
 import { readUsage } from '../../src/usage/read-usage.js';
+import { appendUsage } from '../../src/usage/usage-log.js';
 import { nonZero, scrape } from '../support/http/exposition.js';
 import { assertProblem } from '../support/problem.js';
 import { testWorld } from '../support/world.js';
@@ -137,6 +138,21 @@ describe('a request with a key that has ended', () => {
           [prefix, '/api/v1/titles/%zz', 401, 'invalid_api_key'],
         ],
       );
+    }
+  });
+
+  it('has the time of its latest refusal, however lately its key was accepted or refused before', async () => {
+    const { prefix } = await world.newKey();
+    const key = () => world.db('api_keys').where({ prefix });
+    const [keyId = 0] = await key().pluck<number[]>('id');
+    for (const time of ['now()', "now() - interval '1 hour'"]) {
+      await key().update({ last_used_at: world.db.raw('now()'), last_refused_at: world.db.raw(time) });
+      const before = await key().first<{ last_used_at: string; last_refused_at: string }>();
+      const refused = { keyId, operation: 'getMe', outcome: 'invalid_api_key', requests: 1, msAgo: 0 } as const;
+      await appendUsage(world.db, [{ ...refused, hour: Math.floor(Date.now() / HOUR_MS) }]);
+      const after = await key().first<{ last_used_at: string; last_refused_at: string }>();
+      assert.equal(after.last_used_at, before.last_used_at);
+      assert.ok(after.last_refused_at > before.last_refused_at, time);
     }
   });
 

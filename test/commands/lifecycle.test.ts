@@ -70,6 +70,7 @@ describe('the program on its embedded PostgreSQL', () => {
   });
 
   it('the first start fills a demo catalogue and prints a key with calls that succeed', async () => {
+    const begin = new Date().toISOString();
     const server = await startServer(environment, ['--migrate', '--demo']);
     const calls = await eventually('the welcome', () => {
       const printed = [...server.output.stdout.matchAll(/^ {2}curl -H 'Authorization: (.+)' '(.+)'$/gm)];
@@ -90,6 +91,7 @@ describe('the program on its embedded PostgreSQL', () => {
     const stamps = (changes as { updated_at: string }[]).map(({ updated_at: at }) => at);
     const days = new Set(stamps.map((at) => at.slice(0, 10)));
     assert.ok(days.size >= 6 && stamps.every((at) => !at.endsWith('0Z')), 'the changes are spread over the last week');
+    assert.ok((stamps.at(-1) ?? '') >= begin, 'the newest keeps its stamp');
     assert.match((await catalog('stats', 'verify')).stdout, /^All counters are correct/);
     assert.equal(await copyOf(server.url, key), server.url.replace('127.0.0.1', 'localhost'));
     assert.equal((title as { title: string }).title, 'Blade Runner');

@@ -133,6 +133,15 @@ describe('the overview of the settings', () => {
       ['refused before', { revoked_at: ago(2), last_refused_at: ago(3) }, undefined],
       ['expired', { expires_at: ago(2), last_used_at: ago(27) }, undefined],
       ['expired in use', { expires_at: ago(10), last_used_at: ago(11) }, 'expired_in_use'],
+      [
+        'rolled in use',
+        {
+          expires_at: ago(10),
+          last_used_at: ago(11),
+          successor_id: db('api_keys').select('id').where({ label: 'active' }),
+        },
+        undefined,
+      ],
       ['long expired', { expires_at: ago(week + 1), last_used_at: ago(week + 2) }, undefined],
       ['expired and used', { expires_at: ago(10), last_used_at: ago(11), last_refused_at: ago(9) }, 'still_used'],
     ];
