@@ -34,7 +34,7 @@ export const EXPIRY_FIELDS = {
 /** What a form names as an expiry. */
 type ExpirySubmission = Submission<keyof typeof EXPIRY_FIELDS>;
 
-/** Proposed unless the form says otherwise: long enough for work, and a key that nobody misses does not live on. */
+/** Proposed unless the form says otherwise: long enough for work, and forgotten keys expire. */
 const PROPOSED = '90';
 
 /** @returns the expiry that a form without a fault names; null for never */
