@@ -31,12 +31,16 @@ export async function* readInParts<Row>(db: Knex, { sql, bindings }: RowQuery): 
     db.raw<{ rows: Row[] }>(text, bindings).connection(connection);
   try {
     await run(`declare read_in_parts no scroll cursor with hold for ${sql}`);
-    let rows: readonly Row[];
-    do {
-      ({ rows } = await run(`fetch ${CHUNK} from read_in_parts`));
-      yield rows;
-    } while (rows.length === CHUNK);
-    await run('close read_in_parts');
+    try {
+      let rows: readonly Row[];
+      do {
+        ({ rows } = await run(`fetch ${CHUNK} from read_in_parts`));
+        yield rows;
+      } while (rows.length === CHUNK);
+    } finally {
+      // Also where the reader stops early. A connection that was lost has no cursor any more.
+      await run('close read_in_parts').catch(() => undefined);
+    }
   } finally {
     await (db.client as Knex.Client).releaseConnection(connection);
   }
