@@ -5,7 +5,7 @@ import { readWriters } from '../../../catalog/writers.js';
 import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
 import { isDatabaseUnavailable } from '../../../platform/postgres/errors.js';
 import { readMigrations } from '../../../platform/postgres/migrations.js';
-import type { ComponentState, Health, Outage } from '../../../platform/telemetry/health.js';
+import type { ComponentState, Outage } from '../../../platform/telemetry/health.js';
 import { fromSeconds, type Micros } from '../../../platform/time/micros.js';
 import { readAllUsageOverTime } from '../../../usage/read-usage.js';
 import type { OperatorParts } from '../context.js';
