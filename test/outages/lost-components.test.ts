@@ -35,6 +35,7 @@ describe('several components that are lost together', () => {
   const health = new Health(pino({ enabled: false }), OUTAGES, DEPENDENCIES);
   let url: string;
   let loadStatus: () => Promise<Status>;
+  let checkDatabase = (): void => undefined;
 
   /** Serves in this process, until the end of the suite. @returns the URL */
   async function serve(listener: Listener): Promise<string> {
@@ -48,7 +49,7 @@ describe('several components that are lost together', () => {
     app.use(prepareRequest);
     app.use(problems(() => url));
     const nothing = { documents: {}, publicUrl: undefined, operatorContact: undefined, securityContact: undefined };
-    const checks = { health, checkDatabase: () => Promise.resolve(), isStopping: () => false };
+    const checks = { health, checkDatabase: async () => checkDatabase(), isStopping: () => false };
     app.use(serveProbesAndDocuments({ ...nothing, ...checks }));
     url = await serve(app.callback());
     loadStatus = statusLoader({
@@ -86,6 +87,22 @@ describe('several components that are lost together', () => {
         ]),
         name,
       );
+    }
+  });
+
+  it('a loss that only a check finds is shown at once, on the probe as on the operator page', async () => {
+    const looks = [
+      () => assertReadiness(url, DEPENDENCIES, ['database']),
+      async () => {
+        const shown = (await loadStatus()).components.find(({ name }) => name === OUTAGES.database.name);
+        assert.equal(shown?.current.state, 'lost');
+      },
+    ];
+    for (const look of looks) {
+      for (const each of DEPENDENCIES) health.note(each, 'up');
+      checkDatabase = () => health.note('database', 'lost');
+      await look();
+      checkDatabase = () => undefined;
     }
   });
 
