@@ -38,7 +38,8 @@ const SETTINGS = {
   'cluster-require-full-coverage': 'no',
   // Replicas take over when the tests tell them to.
   'cluster-replica-no-failover': 'yes',
-  'cluster-node-timeout': '5000',
+  // Otherwise a slow machine loses nodes that live.
+  'cluster-node-timeout': '60000',
   'repl-diskless-sync-delay': '0',
 };
 
