@@ -1,7 +1,7 @@
 import type { OperationId } from '../../src/contract.js';
 import { change, header, MISSING, status, text, value, type Alteration } from './alterations.js';
 import { responseSchema } from './document/conformance.js';
-import { schemasWithin } from './document/document.js';
+import { fieldsOf, schemasWithin } from './document/document.js';
 import type { Exchange } from './exchanges.js';
 
 // What could go wrong with the service's answers. The list comes from what clients rely on, not from the contract: when
@@ -21,7 +21,8 @@ const LIMITS = [
   ),
   ...header('RateLimit', undefined, 'limit=60, remaining=59', '"minute";r=-1;t=60, "day";r=9999;t=86399'),
 ];
-const LIMITS_WHERE_THEY_ARE = LIMITS.filter(({ what }) => !what.endsWith('missing'));
+/** The plan may not be known where the service fails, but what it sends of it is right. */
+const NO_LIMITS_OR_RIGHT = LIMITS.filter(({ what }) => !what.endsWith('missing'));
 const NEVER_STORED = header('Cache-Control', undefined, 'private, no-cache');
 const REVALIDATED = [
   ...header('Cache-Control', undefined, 'no-cache', 'public, max-age=60'),
@@ -151,13 +152,14 @@ const PROBLEMS: Readonly<Record<string, readonly Alteration[]>> = {
 
 /** The deliberate drifts of the response that an exchange of the contract gets. */
 export function driftsOf({ operationId, status: documented, code }: Exchange): readonly Alteration[] {
+  const fields = fieldsOf(operationId, documented);
   switch (documented) {
     case 200:
       return [
         ...SUCCESS,
         ...BODIES[operationId as OperationId],
-        ...(operationId === 'getChanges' ? COMPRESSED : []),
-        ...(operationId === 'getMe' ? NEVER_STORED : REVALIDATED),
+        ...(fields.includes('Content-Encoding') ? COMPRESSED : []),
+        ...(fields.includes('ETag') ? REVALIDATED : NEVER_STORED),
       ];
     case 304:
       return NOT_MODIFIED;
@@ -166,8 +168,7 @@ export function driftsOf({ operationId, status: documented, code }: Exchange): r
     case 431:
       return PROBLEM;
     case 500:
-      // The plan is known where the catalogue's tables are lost, and not where the plans are.
-      return [...PROBLEM, ...VARY, ...(operationId === 'getMe' ? [] : LIMITS_WHERE_THEY_ARE)];
+      return [...PROBLEM, ...VARY, ...NO_LIMITS_OR_RIGHT];
     default:
       if (code === 'malformed_request') return [...PROBLEM, ...NO_KEY_YET];
       return [

@@ -111,6 +111,12 @@ export function operationResponses(of: Node = document): OperationResponse[] {
   );
 }
 
+/** The names of the header fields of a response, as the contract writes them. */
+export function fieldsOf(operationId: string, status: number | string): readonly string[] {
+  const found = operationResponses().find((it) => it.operationId === operationId && it.status === String(status));
+  return Object.keys(child(found?.response ?? {}, 'headers'));
+}
+
 /** The examples of the problems that a response may be; none when it is no error. */
 export function problemExamplesOf(response: Node): Node[] {
   return examplesOf(child(child(response, 'content'), PROBLEM)).map(([, example]) => example as Node);
