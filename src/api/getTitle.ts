@@ -1,10 +1,10 @@
-import { findTitle } from '../catalog/titles.js';
+import { findTitle, refuseTitleId } from '../catalog/titles.js';
 import { Problem } from '../errors.js';
 import { operation } from './operation.js';
 
 export const getTitle = operation(
   'getTitle',
-  { cache: 'revalidate', parameterErrors: { title_id: refuseId } },
+  { cache: 'revalidate', parameterErrors: { title_id: refuseTitleId } },
   async ({ read }, { path }) => {
     const title = await read(
       (db) => findTitle(db, path.title_id),
@@ -15,8 +15,3 @@ export const getTitle = operation(
     return { data: title };
   },
 );
-
-function refuseId(): never {
-  const form = '1 to 64 letters, digits, hyphens and underscores, such as blade-runner-1982';
-  throw new Problem('invalid_parameter', `title_id must be ${form}.`);
-}

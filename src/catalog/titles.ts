@@ -1,3 +1,4 @@
+import { Problem } from '../errors.js';
 import { batched } from '../platform/postgres/batch.js';
 import { Statement } from '../platform/postgres/database.js';
 import { TITLE_COLUMNS, type Title } from './columns.js';
@@ -17,3 +18,11 @@ export const findTitle = batched<string, Title | undefined>(async (db, ids) => {
   for (const title of await FIND_TITLES.rows(db, ids)) titles.set(title.svc_id, title);
   return ids.map((id) => titles.get(id));
 });
+
+/** Explains, for any operation that takes the id of a title, what an id must be. */
+export function refuseTitleId(): never {
+  throw new Problem(
+    'invalid_parameter',
+    'title_id must be 1 to 64 letters, digits, hyphens and underscores, such as blade-runner-1982.',
+  );
+}
