@@ -32,7 +32,8 @@ const WRITERS = {
 };
 
 function writeLines(rows: readonly StoredTitle[], delimiter: string, write: (value: string) => string): string {
-  const lines = [STORED_COLUMNS, ...rows.map((row) => STORED_COLUMNS.map((column) => write(String(row[column]))))];
+  const cell = (value: string | boolean | null): string => write(String(value ?? ''));
+  const lines = [STORED_COLUMNS, ...rows.map((row) => STORED_COLUMNS.map((column) => cell(row[column])))];
   return lines.map((line) => `${line.join(delimiter)}\r\n`).join('');
 }
 
