@@ -1,4 +1,6 @@
 import type { Knex } from 'knex';
+import { operations } from '../../../src/api/index.js';
+import type { OperationId } from '../../../src/contract.js';
 import { OUTCOMES, sumByKind } from '../../../src/usage/outcome.js';
 import { totalDays } from '../../../src/usage/usage-totals.js';
 import { STEP, untilDone } from './meter.js';
@@ -9,7 +11,7 @@ export const HOSTILE_KEYS = 20;
 /** What an attacker can make of a key: pairs of operation and outcome. */
 const HOSTILE_PAIRS = 15;
 
-export const OPERATIONS = ['getMe', 'getTitle', 'getStats', 'getChanges'] as const;
+export const OPERATIONS = Object.keys(operations) as readonly OperationId[];
 
 /** What a filled database has. */
 export interface Filled {
@@ -23,8 +25,8 @@ export interface Filled {
 export async function fill(db: Knex, keys: number, active: number): Promise<Filled> {
   const hostile = Math.max(1, Math.floor(keys / 5)) + 1;
   const everyNth = Math.floor(keys / active);
-  const pairs = `(array['${OPERATIONS.join("','")}'])[1 + pair % 4] as operation,
-                 (array['${Object.keys(OUTCOMES).join("','")}'])[1 + pair / 4] as outcome`;
+  const pairs = `(array['${OPERATIONS.join("','")}'])[1 + pair % ${OPERATIONS.length}] as operation,
+                 (array['${Object.keys(OUTCOMES).join("','")}'])[1 + pair / ${OPERATIONS.length}] as outcome`;
   await db.raw(`
     set session_replication_role = replica;
     insert into developers (id, project_name, plan_id) overriding system value
