@@ -150,7 +150,7 @@ describe('a server whose role is a member of catalog_server', () => {
     await submit('/sign-out');
     assert.deepEqual([...posted].sort(), ['/sign-up', ...FORMS].sort());
     assert.deepEqual(
-      (await listEvents(world.db, { developerId: id, limit: 20 })).map(({ kind, actor }) => `${kind} by ${actor}`),
+      (await listEvents(world.db, { developerId: id, limit: 100 })).map(({ kind, actor }) => `${kind} by ${actor}`),
       [
         'signed_out by developer',
         'signed_in by developer',
