@@ -12,7 +12,6 @@ import { rejectBody } from './http/request/content.js';
 import type { Middleware, RequestContext, RequestState } from './http/request/context.js';
 import { deadline, type DeadlineParts } from './http/request/deadline.js';
 import { prepareRequest, requireHost } from './http/request/prepare-request.js';
-import { sendAnswers } from './http/response/answers.js';
 import { problems } from './http/response/problems.js';
 import { logFailedAnswers } from './http/telemetry/loggable-error.js';
 import { recordRequests, type RecordParts } from './http/telemetry/record-requests.js';
@@ -58,7 +57,6 @@ export async function createApp(parts: AppParts): Promise<Koa<RequestState>> {
   app.use(onlyFor(outsideApi, serveProbesAndDocuments(parts.probes)));
   app.use(deadline(parts.authentication.requestTimeoutMs));
   app.use(authenticate(parts.authentication));
-  app.use(sendAnswers);
   app.use(dispatch);
   return app;
 }

@@ -308,8 +308,8 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   'The contract is the truth': [
     { fault: 'a request without its database is ready', of: 'reportReadiness',
       swap: ["isReady: !isStopping && !lost.includes('database')", 'isReady: !isStopping'], suites: ['outages/outages'] },
-    { fault: 'an answer follows that of the deadline', of: 'sendAnswers',
-      swap: [' || timedOut) return;', ') return;'], suites: ['http/request/deadline'] },
+    { fault: 'an answer follows that of the deadline', of: 'sendAnswer',
+      swap: ['if (ctx.state.timedOut) return;', ''], suites: ['http/openapi/dispatch'] },
     { fault: '/me may be stored', of: 'getMe',
       swap: ["{ cache: 'never' }", "{ cache: 'revalidate' }"], suites: ['api/operations'] },
     { fault: 'bodies of the same length share a tag', of: 'Representation',

@@ -1,10 +1,11 @@
 import addFormats from 'ajv-formats';
 import { OpenAPIBackend, type Context, type Document, type Operation as Described } from 'openapi-backend';
 import { operations } from '../../api/index.js';
-import type { CheckParameter, Dependencies, Operation } from '../../api/operation.js';
+import type { CheckParameter, Dependencies, Operation, Policy } from '../../api/operation.js';
 import type { Answer, OperationId, PathParameters } from '../../contract.js';
 import { Problem } from '../../errors.js';
 import { methodNotAllowed } from '../response/problems.js';
+import { Representation } from '../response/representation.js';
 import type { Middleware, RequestContext, RequestState } from '../request/context.js';
 import type { Target } from '../request/target.js';
 import { ContractRouter, ParameterValidator } from './contract-router.js';
@@ -12,8 +13,8 @@ import { ContractRouter, ParameterValidator } from './contract-router.js';
 /** The uses of the contract. */
 export interface ByContract {
   /**
-   * The last stage of a request: routes it, validates it, and calls the operation. It throws Problem not_found,
-   * method_not_allowed, invalid_parameter, and those of the operation.
+   * The last stage of a request: routes it, validates it, calls the operation, and sends its answer. It throws Problem
+   * not_found, method_not_allowed, invalid_parameter, and those of the operation.
    */
   readonly dispatch: Middleware;
   /** @returns the operation whose path and method a request has, although it was refused before it was routed */
@@ -34,7 +35,7 @@ export async function byContract(contract: Document, dependencies: Dependencies)
       requireDecodable(target);
       const query = queryObject(target.search, names);
       const request = { method: methodOf(ctx), path: target.path, query, headers: {} };
-      ctx.state.answer = (await backend.handleRequest(request, ctx)) as Answer<OperationId>;
+      await backend.handleRequest(request, ctx);
     },
     operationOf(ctx) {
       const request = { method: methodOf(ctx), path: ctx.state.target.path, headers: {} };
@@ -97,20 +98,52 @@ async function createBackend(definition: Document, dependencies: Dependencies): 
   backend.validator = new ParameterValidator(backend);
   return backend;
 
-  function toHandler<Id extends OperationId>({ handle }: Operation<Id>) {
-    return ({ request }: Context, ctx: RequestContext): Answer<Id> | Promise<Answer<Id>> => {
+  function toHandler<Id extends OperationId>({ handle, policy }: Operation<Id>) {
+    return async ({ request }: Context, ctx: RequestContext): Promise<void> => {
       const { target, caller } = ctx.state;
       if (caller === undefined) throw new Error('a request without a caller was dispatched');
       // Validation by the contract ensures that the parameters have this type.
       const path = request.params as PathParameters<Id>;
-      return handle(dependencies, {
-        path,
-        search: target.search,
-        caller,
-        setField: (name, value) => (ctx.state.answerFields = { ...ctx.state.answerFields, [name]: value }),
-      });
+      const fields: Record<string, string> = {};
+      const setField = (name: string, value: string) => (fields[name] = value);
+      const answer = await handle(dependencies, { path, search: target.search, caller, setField });
+      await sendAnswer(ctx, policy, answer, fields);
     };
   }
+}
+
+const MEDIA_TYPE = 'application/json';
+
+/** Those of long answers: requests may share one. */
+const SHARED = new WeakMap<object, Representation>();
+
+/**
+ * Sends an operation's answer as JSON according to its policy, unless the request's deadline has passed.
+ *
+ * Answers are `private`, since a shared cache must never serve one caller's answer to another, and `no-cache`, since a
+ * client must revalidate a stored answer before it uses it.
+ *
+ * @param fields - set with the answer: a problem must not carry them
+ */
+async function sendAnswer<Id extends OperationId>(
+  ctx: RequestContext,
+  policy: Policy<Id>,
+  answer: Answer<Id>,
+  fields: Readonly<Record<string, string>>,
+): Promise<void> {
+  if (ctx.state.timedOut) return;
+  if (policy.cache === 'never') {
+    ctx.set({ ...fields, 'Content-Type': MEDIA_TYPE, 'Cache-Control': 'no-store' });
+    ctx.body = JSON.stringify(answer);
+    return;
+  }
+  const representation = SHARED.get(answer) ?? new Representation(JSON.stringify(answer), MEDIA_TYPE);
+  if (policy.compress) SHARED.set(answer, representation);
+  await representation.send(ctx, 'private, no-cache', policy.compress ?? false);
+  const page = ctx.status === 200 ? policy.nextPage?.(answer) : undefined;
+  ctx.set(fields);
+  // A query-only reference replaces the whole query, including a key in it, and is valid behind every proxy.
+  if (page !== undefined) ctx.set('Link', `<?${page}>; rel="next"`);
 }
 
 /** @param error - ajv's first one; its instancePath is `/query` or `/path` followed by the parameter's name */

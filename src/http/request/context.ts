@@ -19,10 +19,6 @@ export interface RequestState {
   endedKey?: EndedKey;
   /** Set when the request is routed, even if its answer is a problem. */
   operation?: Pick<Operation<OperationId>, 'id' | 'policy'>;
-  /** The body of a 200 answer, not yet serialised. */
-  answer?: unknown;
-  /** The header fields of an operation's answer. A problem is sent without them. */
-  answerFields?: Record<string, string>;
   /** The answer, if it is an error of the API. */
   problem?: Problem;
   /** The cause of an error, for the log. */

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { load } from 'js-yaml';
 import type { Document } from 'openapi-backend';
-
 import { operations } from '../../../src/api/index.js';
 import type { Dependencies } from '../../../src/api/operation.js';
 import { Problem } from '../../../src/errors.js';
@@ -15,13 +14,14 @@ const COUNTS = { titles: 1, movies: 1, series: 0, available_in_library: 1, peopl
 
 describe('dispatch', () => {
   let reads = 0;
+  let reading = Promise.resolve();
   let stage: Middleware;
 
   before(async () => {
     const contract = await readFile(new URL('../../../openapi.yaml', import.meta.url), 'utf8');
     const read = () => {
       reads += 1;
-      return Promise.resolve(COUNTS);
+      return reading.then(() => COUNTS);
     };
     stage = (await byContract(load(contract) as Document, { read } as unknown as Dependencies)).dispatch;
   });
@@ -39,11 +39,11 @@ describe('dispatch', () => {
 
   const run = (ctx: RequestContext): Promise<void> => stage(ctx, () => Promise.resolve());
 
-  it('the state of a request gets its operation and the answer', async () => {
+  it('a request gets the answer of its operation, which is in the state', async () => {
     const ctx = contextFor('/api/v1/stats');
     await run(ctx);
     const { collections, ...others } = COUNTS;
-    assert.deepEqual(ctx.state.answer, { data: { ...others, svc_collections: collections } });
+    assert.deepEqual(JSON.parse(String(ctx.body)), { data: { ...others, svc_collections: collections } });
     assert.equal(ctx.state.operation, operations.getStats);
   });
 
@@ -51,7 +51,18 @@ describe('dispatch', () => {
     const ctx = contextFor('/api/v1/stats');
     ctx.state.timedOut = true;
     await run(ctx);
-    assert.deepEqual([reads, ctx.state.operation, ctx.state.answer], [0, undefined, undefined]);
+    assert.deepEqual([reads, ctx.state.operation, ctx.body], [0, undefined, undefined]);
+  });
+
+  it('a late answer does not replace that of the deadline', async () => {
+    const ctx = contextFor('/api/v1/stats');
+    let end = (): void => undefined;
+    reading = new Promise((resolve) => (end = resolve));
+    const answered = run(ctx);
+    ctx.state.timedOut = true;
+    end();
+    await answered;
+    assert.deepEqual([reads, ctx.body], [1, undefined]);
   });
 
   it('no operation is called without a caller', async () => {
@@ -70,7 +81,7 @@ describe('dispatch', () => {
     ] as const) {
       const ctx = contextFor(target);
       await assert.rejects(run(ctx), (error) => error instanceof Problem && error.code === code);
-      assert.deepEqual([ctx.state.operation?.id, ctx.state.answer], [operationId, undefined]);
+      assert.deepEqual([ctx.state.operation?.id, ctx.body], [operationId, undefined]);
     }
   });
 });
