@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { OperatorError } from '../../errors.js';
 import { ignoreUpgrade, takeTurn } from './pipelining.js';
 import { rejectConnection, type Rejection } from './rejection.js';
@@ -95,6 +96,42 @@ export function createHttpServer(
   // Undocumented. Without it, a client that has closed its own side would get no answer.
   Object.assign(server, { httpAllowHalfOpen: true });
   return server;
+}
+
+/** A full server counts as full until its connections fall to this part of the limit, so that it does not flap. */
+const FREE_AGAIN = 0.9;
+
+/**
+ * Closes new connections above a limit immediately; open ones are still served. Logs the first refusal, and the number
+ * of refusals once there is room again.
+ *
+ * @param most - maximum number of connections. Each takes a file descriptor, which the database needs as well
+ */
+export function limitConnections(server: Server, most: number, log: Logger): void {
+  const open = connections.get(server);
+  let refused = 0;
+
+  function refuse(error?: Error): void {
+    if (++refused > 1) return;
+    log.warn(
+      { connections: open?.size, max_connections: most, err: error },
+      'connections full. New ones are closed until others end. The limit follows from that on open files: ulimit -n',
+    );
+  }
+
+  server.maxConnections = most;
+  server.on('drop', () => refuse());
+  server.on('connection', (socket: Socket) =>
+    socket.once('close', () => {
+      if (refused === 0 || (open?.size ?? 0) > most * FREE_AGAIN) return;
+      log.info({ connections: open?.size, max_connections: most, refused }, 'connections free again');
+      refused = 0;
+    }),
+  );
+  // The system failed to accept a connection although this process stayed within its limit.
+  server.on('error', (error) => {
+    if (server.listening) refuse(error);
+  });
 }
 
 /** Cuts the connection unless the client reads an answer in time. The connection sends no other answer until then. */

@@ -1,8 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type Koa from 'koa';
 import { LONGEST_CHANGE_MS } from '../../admission/change-callers.js';
-import { limitConnections } from '../../http/connection/connection-limit.js';
-import { close, createHttpServer, DEFAULT_SERVER_LIMITS, listen, urlOf } from '../../http/connection/server.js';
+import {
+  close,
+  createHttpServer,
+  DEFAULT_SERVER_LIMITS,
+  limitConnections,
+  listen,
+  urlOf,
+} from '../../http/connection/server.js';
 import type { RequestState } from '../../http/request/context.js';
 import type { RequestMetrics } from '../../http/telemetry/record-requests.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
