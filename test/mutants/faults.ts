@@ -83,7 +83,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a session outlives its connection', of: 'RedisServer.lose',
       swap: ['this.session = newSession();', ''], suites: ['platform/redis/link'] },
     { fault: 'a session outlives the move of its slot', of: 'ClusterTopology.#assign',
-      swap: ['this.#moved[slot] = session', 'this.#moved[slot] = 0'], suites: ['platform/redis/link'] },
+      swap: ['slots.fill({ owner, session }, first', 'slots.fill({ owner, session: 0 }, first'], suites: ['platform/redis/link'] },
     { fault: 'a late reply of an earlier session counts', of: 'RedisLink.run',
       swap: ["if (session !== this.#topology.sessionOf(slot)) throw new Error('the reply is of an earlier session');", ''], suites: ['platform/redis/replies'] },
     { fault: 'the requests of one address stand before those of all others', of: 'Semaphore.release',

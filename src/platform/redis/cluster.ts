@@ -1,15 +1,19 @@
-import { once } from 'node:events';
 import calculateSlot from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { OperatorError } from '../../errors.js';
 import { shareWhilePending } from '../async/share-while-pending.js';
-import { withTimeout } from '../async/with-timeout.js';
 import { newSession, RedisServer } from './server.js';
 import { readSlots, SLOTS, type SlotRange } from './slots.js';
-import { clientOptions, CONNECT_TIMEOUT_MS, type NoServer, type Topology } from './topology.js';
+import { clientOptions, type NoServer, type Topology } from './topology.js';
 
 /** The reply of a server outside any cluster. */
 const NO_CLUSTER = /cluster support disabled|unknown command/i;
+
+/** A slot, and the session that began when it came to its owner. */
+interface Slot {
+  readonly owner: RedisServer | NoServer;
+  readonly session: number;
+}
 
 /**
  * The masters of a Redis Cluster, with a connection to each.
@@ -25,13 +29,9 @@ export class ClusterTopology implements Topology {
     session: 0,
     tend: () => Promise.resolve(),
   };
-  #owners = Array<RedisServer | NoServer>(SLOTS).fill(this.#noServer);
-  /** For each slot the session that began when it came to its owner. */
-  readonly #moved = new Uint32Array(SLOTS);
-  /** The masters, by id and URL: at another address, a node needs another connection. */
+  #slots = Array<Slot>(SLOTS).fill({ owner: this.#noServer, session: 0 });
+  /** The masters, by id and address: at another address, a node needs another connection. */
   #servers = new Map<string, RedisServer>();
-  /** The URLs of all nodes, when the slots were last read. */
-  #nodes: readonly string[] = [];
   #isClosed = false;
 
   /**
@@ -48,8 +48,7 @@ export class ClusterTopology implements Topology {
   }
 
   get shards(): readonly (RedisServer | NoServer)[] {
-    const servers = [...this.#servers.values()];
-    return this.#owners.includes(this.#noServer) ? [...servers, this.#noServer] : servers;
+    return [...new Set(this.#slots.map(({ owner }) => owner))];
   }
 
   slotOf(key: string): number {
@@ -57,11 +56,11 @@ export class ClusterTopology implements Topology {
   }
 
   serverOf(slot: number): RedisServer | NoServer {
-    return this.#owners[slot] ?? this.#noServer;
+    return this.#slots[slot]?.owner ?? this.#noServer;
   }
 
   sessionOf(slot: number): number {
-    return Math.max(this.serverOf(slot).session, this.#moved[slot] ?? 0);
+    return Math.max(this.serverOf(slot).session, this.#slots[slot]?.session ?? 0);
   }
 
   refusalOf(reason: unknown): OperatorError | undefined {
@@ -77,76 +76,57 @@ export class ClusterTopology implements Topology {
     for (const { client } of this.#servers.values()) client.disconnect();
   }
 
-  /** Reads the slots from a master in use; if none answers, from a named node or one of the last known. */
+  /** Reads the slots from a master in use; if none answers, from a named node. */
   readonly refresh = shareWhilePending(async () => {
-    for (const { client, state } of fromRandom([...this.#servers.values()])) {
-      if (state === 'up' && (await this.#read(client)) === undefined) return;
-    }
+    const inUse = [...this.#servers.values()].filter(({ state }) => state === 'up');
     const failures: unknown[] = [];
-    for (const url of fromRandom([...this.named, ...this.#nodes])) {
+    for (const node of [...fromRandom(inUse.map(({ client }) => client)), ...fromRandom(this.named)]) {
       if (this.#isClosed) return;
-      const client = this.#connect(url).on('error', () => undefined);
-      failures.push(await this.#read(client, withTimeout(once(client, 'ready'), CONNECT_TIMEOUT_MS)));
-      client.disconnect();
-      if (failures.at(-1) === undefined) return;
+      try {
+        this.#assign(await readSlots(node, this.timeoutMs));
+        return;
+      } catch (error) {
+        failures.push(error);
+      }
     }
-    this.#noServer.state = 'lost';
-    this.#noServer.reason = failures.find((failure) => this.refusalOf(failure)) ?? failures[0];
-    this.onChange();
+    this.#lose(failures.find((failure) => this.refusalOf(failure)) ?? failures.at(-1));
   });
 
-  #connect(url: string): Redis {
-    return new Redis(url, clientOptions(this.timeoutMs));
-  }
-
-  /** Reads the slots from a node. @returns the error, if that fails */
-  async #read(client: Redis, ready?: Promise<unknown>): Promise<unknown> {
-    try {
-      await ready;
-      const ranges = await readSlots(client, this.timeoutMs);
-      if (!this.#isClosed) this.#assign(ranges);
-      return undefined;
-    } catch (error) {
-      return error;
-    }
-  }
-
   #assign(ranges: readonly SlotRange[]): void {
+    if (this.#isClosed) return;
     const servers = new Map<string, RedisServer>();
-    const owners = Array<RedisServer | NoServer>(SLOTS).fill(this.#noServer);
-    for (const { first, last, nodes } of ranges) {
-      const [{ id, host, port }] = nodes;
-      const url = this.#urlOf(host, port);
-      const server = servers.get(id + url) ?? this.#servers.get(id + url) ?? this.#open(id, url);
-      servers.set(id + url, server);
-      owners.fill(server, first, last + 1);
-    }
     const session = newSession();
-    for (let slot = 0; slot < SLOTS; slot += 1) if (owners[slot] !== this.#owners[slot]) this.#moved[slot] = session;
-    for (const [key, { client }] of this.#servers) if (!servers.has(key)) client.disconnect();
-    this.#nodes = ranges.flatMap(({ nodes }) => nodes.map(({ host, port }) => this.#urlOf(host, port)));
-    this.#owners = owners;
+    const slots = Array<Slot>(SLOTS).fill({ owner: this.#noServer, session });
+    for (const { first, last, id, address } of ranges) {
+      const place = `${id} ${address}`;
+      const owner = servers.get(place) ?? this.#servers.get(place) ?? this.#open(id, address);
+      servers.set(place, owner);
+      slots.fill({ owner, session }, first, last + 1);
+    }
+    for (const [place, { client }] of this.#servers) if (!servers.has(place)) client.disconnect();
     this.#servers = servers;
-    this.#noServer.state = 'lost';
-    this.#noServer.reason = new Error('no node has these slots');
+    this.#slots = slots.map((slot, i) => (this.#slots[i]?.owner === slot.owner ? this.#slots[i] : slot));
+    this.#lose(new Error('no node has these slots'));
+  }
+
+  /** @param reason - why slots have no owner, if some have none */
+  #lose(reason: unknown): void {
+    Object.assign(this.#noServer, { state: 'lost', reason });
     this.onChange();
   }
 
-  /** @returns a URL with the user, the password and the use of TLS of the named nodes */
-  #urlOf(host: string, port: number): string {
+  /** Connects with the user, the password and the use of TLS of the named nodes. */
+  #open(id: string, address: string): RedisServer {
     const url = new URL(this.named[0] ?? '');
-    url.host = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-    return url.href;
-  }
-
-  #open(id: string, url: string): RedisServer {
+    url.host = address;
     const probeKey = (i: number): string => `catalog:probe:${i}`;
     const probeKeys = (): string[] => {
       let i = 0;
       while (i < 10 * SLOTS && this.serverOf(this.slotOf(probeKey(i))) !== server) i += 1;
       return [probeKey(i)];
     };
-    const server = new RedisServer(id, this.#connect(url), probeKeys, this.timeoutMs, this.onChange);
+    const client = new Redis(url.href, clientOptions(this.timeoutMs));
+    const server = new RedisServer(id, client, probeKeys, this.timeoutMs, this.onChange);
     return server;
   }
 }
