@@ -19,9 +19,9 @@ import { MemoryLimiter } from './memory.js';
  * ARGV: the windows of the quotas in milliseconds, then for each request the version that it requires, or nothing, and
  * the limits of its quotas.
  *
- * Reply: a list for each request. It begins with 1 if the request was charged, or 0 if it was refused. The counts and the
- * milliseconds left follow, a list each, and then the version if the request required none. If the version is not the
- * required one, the list is -1 and the version.
+ * Reply: a list for each request. It begins with 1 if the request was charged, or 0 if it was refused, and the version if
+ * the request required none. The count and the milliseconds left of each quota follow. If the version is not the required
+ * one, the list is -1 and the version.
  */
 const CHARGE = `
 local answers, quotas = {}, ${QUOTA_NAMES.length}
@@ -54,16 +54,18 @@ for request = 1, #KEYS / (1 + quotas) do
         redis.call('set', KEYS[key + i], 1, 'px', left[i])
       end
     end
-    answers[request] = { charge, counts, left, required == '' and version or nil }
+    local answer = { charge, required == '' and version or '' }
+    for i = 1, quotas do
+      answer[2 * i + 1], answer[2 * i + 2] = counts[i], left[i]
+    end
+    answers[request] = answer
   end
 end
 return answers
 `;
 
 /** The outcome of a request: see {@link CHARGE}. */
-type Answer =
-  | readonly [outcome: -1, version: string]
-  | readonly [outcome: 0 | 1, counts: readonly number[], msLeft: readonly number[], version?: string];
+type Answer = readonly [outcome: number, version: string, ...counts: number[]];
 
 /** ioredis has no type for the commands that scripts define. */
 interface Scripted {
@@ -142,43 +144,38 @@ export class RedisLimiter implements Limiter {
       if (!('catalogCharge' in client)) client.defineCommand('catalogCharge', { lua: CHARGE });
       const scripted = client as unknown as Scripted;
       const reply = await scripted.catalogCharge(keys.length, ...keys, ...values);
-      requireForm(areAnswers(reply, requests));
-      return { answers: reply, session: current };
+      requireForm(Array.isArray(reply) && reply.length === requests.length && reply.every(isAnswer));
+      return { answers: reply as readonly Answer[], session: current };
     });
-    return requests.flatMap(({ request }, i) => {
-      const answer = answers[i];
-      return answer === undefined ? [] : this.#toCharge(request.plan, answer, session);
+    return answers.flatMap((answer, i) => {
+      const request = requests[i];
+      return request === undefined ? [] : this.#toCharge(request, answer, session);
     });
   }
 
-  #toCharge(plan: Plan, answer: Answer, session: number): ConditionalCharge {
-    if (answer[0] === -1) return { kind: 'unconfirmed', version: { token: answer[1], session } };
-    const [outcome, counts, left, token] = answer;
+  #toCharge(
+    { request, version }: ConditionalRequest,
+    [outcome, token, ...counts]: Answer,
+    session: number,
+  ): ConditionalCharge {
+    if (outcome === -1) return { kind: 'unconfirmed', version: { token, session } };
     const kind = outcome === 1 ? 'charged' : 'refused';
     this.decisions.redis[kind] += 1;
     const quotas = QUOTA_NAMES.map((name, i) =>
-      toQuota(name, plan, { requests: counts[i] ?? 0, msLeft: left[i] ?? 0 }),
+      toQuota(name, request.plan, { requests: counts[2 * i] ?? 0, msLeft: counts[2 * i + 1] ?? 0 }),
     );
-    return { kind, quotas, version: token === undefined ? undefined : { token, session } };
+    return { kind, quotas, version: version === undefined ? { token, session } : undefined };
   }
 }
 
-/** Whether a reply has the form that {@link CHARGE} describes. */
-function areAnswers(reply: unknown, requests: readonly ConditionalRequest[]): reply is readonly Answer[] {
-  return Array.isArray(reply) && reply.length === requests.length && requests.every((it, i) => isAnswer(reply[i], it));
-}
-
-function isAnswer(answer: unknown, { version }: ConditionalRequest): boolean {
+/** Whether an answer has the form that {@link CHARGE} describes. */
+function isAnswer(answer: unknown): answer is Answer {
   if (!Array.isArray(answer)) return false;
-  const [outcome, ...values] = answer as unknown[];
-  if (outcome === -1) return version !== undefined && values.length === 1 && typeof values[0] === 'string';
-  const [counts, left, token] = values;
-  const isComplete = version === undefined ? values.length === 3 && typeof token === 'string' : values.length === 2;
-  return (outcome === 0 || outcome === 1) && isComplete && isOfQuotas(counts) && isOfQuotas(left);
-}
-
-function isOfQuotas(list: unknown): boolean {
-  return Array.isArray(list) && list.length === QUOTA_NAMES.length && list.every((each) => typeof each === 'number');
+  const [outcome, version, ...counts] = answer as unknown[];
+  if (typeof version !== 'string' || !counts.every(Number.isInteger)) return false;
+  return outcome === -1
+    ? counts.length === 0
+    : (outcome === 0 || outcome === 1) && counts.length === 2 * QUOTA_NAMES.length;
 }
 
 /** A charge that Redis did not confirm in time. It may still carry it out. */
