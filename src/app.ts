@@ -13,7 +13,7 @@ import type { Middleware, RequestContext, RequestState } from './http/request/co
 import { deadline, type DeadlineParts } from './http/request/deadline.js';
 import { prepareRequest, requireHost } from './http/request/prepare-request.js';
 import { problems } from './http/response/problems.js';
-import { logFailedAnswers } from './http/telemetry/loggable-error.js';
+import { logFailedAnswers } from './http/telemetry/redaction.js';
 import { recordRequests, type RecordParts } from './http/telemetry/record-requests.js';
 
 /** The parts of the application, by the stage that takes them. */

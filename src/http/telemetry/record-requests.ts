@@ -5,8 +5,7 @@ import { outcomeOf } from '../../usage/outcome.js';
 import type { UsageCounter } from '../../usage/usage-counter.js';
 import type { OperationId } from '../../contract.js';
 import type { Middleware, RequestContext } from '../request/context.js';
-import { describeRequestError } from './loggable-error.js';
-import { redactUrl } from './redact-url.js';
+import { describeRequestError, redactUrl } from './redaction.js';
 
 /** The labels of requests that reached no operation, and of those without an answer. */
 const NONE = 'none';

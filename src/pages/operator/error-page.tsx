@@ -1,5 +1,5 @@
 import { OperatorError } from '../../errors.js';
-import { describeRequestError } from '../../http/telemetry/loggable-error.js';
+import { describeRequestError } from '../../http/telemetry/redaction.js';
 import { toProblem } from '../../http/response/problems.js';
 import type { Logger } from 'pino';
 import { INSUFFICIENT_PRIVILEGE, sqlState } from '../../platform/postgres/errors.js';

@@ -2,7 +2,7 @@ import Koa from 'koa';
 import type { Listener } from '../../http/connection/server.js';
 import { deadline } from '../../http/request/deadline.js';
 import { prepareRequest } from '../../http/request/prepare-request.js';
-import { logFailedAnswers } from '../../http/telemetry/loggable-error.js';
+import { logFailedAnswers } from '../../http/telemetry/redaction.js';
 import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageRouter, PageState } from '../parts/context.js';
 import { createPageRouter, servePages } from '../parts/page-server.js';

@@ -1,4 +1,7 @@
-import { redactApiKeys } from '../../keys/api-key.js';
+import type { Logger } from 'pino';
+import { redactApiKeys, redactRepeated } from '../../keys/api-key.js';
+import { describeError } from '../../platform/telemetry/log.js';
+import type { RequestContext } from '../request/context.js';
 import type { Target } from '../request/target.js';
 
 const MAX_LENGTH = 200;
@@ -38,7 +41,7 @@ function loggedQuery(search: URLSearchParams): string {
  * Decodes ASCII repeatedly, until nothing changes, so that a key cannot hide behind encoding. Unlike decodeURIComponent
  * it accepts any text.
  */
-export function decodeLeniently(text: string): string {
+function decodeLeniently(text: string): string {
   let encoded = text;
   for (let i = 0; i <= MAX_ENCODINGS; i += 1) {
     const decoded = encoded.replace(/%([2-7][0-9a-f])/gi, (_match, hex: string) =>
@@ -48,4 +51,33 @@ export function decodeLeniently(text: string): string {
     encoded = decoded;
   }
   return TOO_DEEP;
+}
+
+/**
+ * Makes a listener for Koa's errors, which Koa would write to the console: answers that could not be sent. Connections
+ * that the client broke are left out, since the line of the request reports them.
+ */
+export function logFailedAnswers(log: Logger): (error: unknown, ctx: RequestContext) => void {
+  return (error, ctx) => {
+    if (error === ctx.req.socket.errored) return;
+    log.warn({ request_id: ctx.state.requestId, err: describeRequestError(error, ctx) }, 'answer failed');
+  };
+}
+
+/**
+ * Describes an error for the log, without the client's text. The messages of PostgreSQL and Node repeat refused values,
+ * which may contain a key.
+ */
+export function describeRequestError(error: unknown, { originalUrl, req }: RequestContext): object {
+  const sent = [originalUrl, decodeLeniently(originalUrl), ...req.rawHeaders].join('\n');
+  return redactWithin(describeError(error), sent);
+}
+
+function redactWithin(described: object, sent: string): object {
+  return Object.fromEntries(
+    Object.entries(described).map(([name, value]: [string, unknown]) => {
+      if (typeof value === 'string') return [name, redactRepeated(value, sent)];
+      return [name, typeof value === 'object' && value !== null ? redactWithin(value, sent) : value];
+    }),
+  );
 }
