@@ -42,7 +42,7 @@ endif
 SOURCES := $(shell find src generated ! -name '.*' 2>/dev/null)
 
 .PHONY: help run key link dev types format generate test test-quick redis programs check $(CHECKS) bench lab screenshots mutants \
-  stryker drill clients contract spectral check-release package image sbom install build clean FORCE
+  stryker drill clients spectral check-release package image sbom install build clean FORCE
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } \
@@ -164,16 +164,6 @@ clients: $(INSTALLED) ## Generate clients in five languages with OpenAPI Generat
 spectral: $(INSTALLED) ## Check the contract with Spectral and the rules of OWASP
 	@npm install --prefix .cache/spectral --no-save --no-package-lock --loglevel=error $(SPECTRAL)
 	@exec .cache/spectral/node_modules/.bin/spectral lint -r .config/spectral.yaml --fail-severity hint openapi.yaml
-
-# The key comes from the environment, because every user of the machine can read the arguments of a program.
-contract: $(INSTALLED) ## Check the deployment at BASE_URL against the contract; CATALOG_API_KEY in the environment is the key
-	@test '$(origin CATALOG_API_KEY)' != 'command line' || { \
-	  echo 'Pass CATALOG_API_KEY in the environment: every user of this machine can read the arguments of make. Replace' \
-	    'this key, then: read -rs CATALOG_API_KEY && export CATALOG_API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
-	@test -n "$$BASE_URL" && test -n "$$CATALOG_API_KEY" || { \
-	  echo 'Set BASE_URL to the deployment, and CATALOG_API_KEY in the environment:' \
-	    'read -rs CATALOG_API_KEY && export CATALOG_API_KEY && make contract BASE_URL=https://host' >&2; exit 2; }
-	@exec node --import tsx test/contract/run.ts
 
 ##@ Release it
 

@@ -17,20 +17,12 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** A deployment to compare with the contract. */
+/** A sound deployment, and others that answer with an error. */
 export interface Target extends Endpoint {
-  /** A title that its catalogue has; undefined where none is known. */
-  readonly titleId: string | undefined;
-  /** The name of a file of its published copies; undefined where none is known. */
-  readonly copyFile?: string;
-  /** The earliest position that its feed accepts, in seconds; undefined where that is 30 days ago. */
-  readonly oldestSince?: number | undefined;
-  /** Conditions that only its owner can arrange; undefined for somebody else's deployment. */
-  readonly owned: OwnedConditions | undefined;
-}
-
-/** Endpoints that answer with an error. */
-export interface OwnedConditions {
+  /** A title that its catalogue has. */
+  readonly titleId: string;
+  /** The name of a file of its published copies. */
+  readonly copyFile: string;
   /** A key that was revoked. */
   readonly revokedKey: string;
   /** A key whose limits are used up. */
@@ -61,8 +53,6 @@ export interface Exchange {
   readonly body: string | undefined;
   /** Whether `If-None-Match` has the `ETag` of an earlier answer, which is requested first. */
   readonly revalidates: boolean;
-  /** Why it is not performed; undefined when it is. */
-  readonly skip: string | undefined;
 }
 
 /** How an exchange differs from a plain request to the operation that is answered with 200. */
@@ -77,15 +67,14 @@ interface Variant {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly revalidates?: boolean;
-  readonly skip?: string | undefined;
 }
 
 /** In seconds. */
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
 
-/** A time in the past, as `since` takes it, but no earlier than a position. */
-const seconds = (daysAgo: number, oldest = 0): string => Math.max(Date.now() / 1000 - daysAgo * DAY, oldest).toFixed(6);
+/** A time in the past, as `since` takes it. */
+const seconds = (daysAgo: number): string => (Date.now() / 1000 - daysAgo * DAY).toFixed(6);
 
 const JSON_CONTENT = { 'content-type': 'application/json' };
 
@@ -95,13 +84,11 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const MALFORMED = '%zz';
 
 /**
- * Plans a request for every response that the contract documents, for every code where a status can have several, and
- * for a 200 with each way to send the key. For somebody else's deployment, the documents beside the contract are left
- * out.
+ * Plans a request for every response that the contract and the documents beside it list, for every code where a status
+ * can have several, and for a 200 with each way to send the key.
  */
 export function planExchanges(target: Target): Exchange[] {
-  const documents = [document, ...(target.owned ? documentsBeside : [])];
-  return documents
+  return [document, ...documentsBeside]
     .flatMap((each) => operationResponses(each))
     .flatMap((response) => {
       const variants = variantsOf(response, target);
@@ -125,74 +112,63 @@ function exchangeOf(response: OperationResponse, variant: Variant, target: Targe
     headers: variant.headers ?? usualHeaders,
     body: variant.body ?? (isReport ? JSON.stringify({ key: generateApiKey().key }) : undefined),
     revalidates: variant.revalidates ?? false,
-    skip: variant.skip,
   };
 }
 
 /** The address that is answered with 200. */
-function usualPath(
-  { operationId, path }: OperationResponse,
-  { titleId = 'unknown', copyFile = 'unknown', oldestSince }: Target,
-  daysAgo = 29,
-): string {
-  const ofContract = addresses({ title_id: titleId, since: seconds(daysAgo, oldestSince) });
+function usualPath({ operationId, path }: OperationResponse, { titleId, copyFile }: Target, daysAgo = 29): string {
+  const ofContract = addresses({ title_id: titleId, since: seconds(daysAgo) });
   return ofContract[operationId] ?? path.replace('{name}', copyFile);
 }
 
 function variantsOf(response: OperationResponse, target: Target): Variant[] {
   const { operationId, path: template, status } = response;
-  const { owned } = target;
   const path = usualPath(response, target);
   const isReport = operationId === 'revokeLeakedKey';
-  const needsTitle =
-    template.includes('{') && target.titleId === undefined
-      ? 'no title has changed in the last 29 days, or since the feed was restarted: give the id of one as TITLE_ID'
-      : undefined;
   const [code] = codesOf(response.response);
   const single = (variant: Variant): Variant[] => [{ ...variant, ...(code !== undefined && { code }) }];
   switch (status) {
     case '200':
       return isReport
         ? [{ label: 'key' }, { label: 'matches', body: JSON.stringify([{ token: generateApiKey().key }]) }]
-        : successes(operationId, path, target).map((variant) => ({ ...variant, skip: needsTitle }));
+        : successes(operationId, path, target.key);
     case '206':
       return [{ headers: { ...bearer(target.key), range: 'bytes=1-2' } }];
     case '304':
       // An empty page from weeks ago is never the same twice: its next_since follows the clock.
-      return [{ path: usualPath(response, target, HOUR / DAY), revalidates: true, skip: needsTitle }];
+      return [{ path: usualPath(response, target, HOUR / DAY), revalidates: true }];
     case '400':
-      return [...badRequests(operationId, template, path), spoiled('malformed_request', owned)];
+      return [...badRequests(operationId, template, path), spoiled('malformed_request', target)];
     case '401':
       return [
         { code: 'missing_api_key', headers: {} },
-        { code: 'invalid_api_key', headers: bearer(owned?.revokedKey ?? generateApiKey().key) },
+        { code: 'invalid_api_key', headers: bearer(target.revokedKey) },
       ];
     case '404':
-      return operationId === 'getManifest' && owned
-        ? single({ endpoint: owned.empty })
+      return operationId === 'getManifest'
+        ? single({ endpoint: target.empty })
         : single({ path: withId(template, template.includes('{name}') ? 'no.ndjson.gz' : 'nothing-has-this-id') });
     case '405':
       return single({ method: isReport ? 'PUT' : 'POST' });
     case '413':
-      return isReport ? largeReports(code) : [spoiled(String(code), owned)];
+      return isReport ? largeReports(code) : [spoiled(String(code), target)];
     case '408':
     case '431':
-      return [spoiled(String(code), owned)];
+      return [spoiled(String(code), target)];
     case '415':
       return single({ headers: { 'content-type': 'text/plain' } });
     case '416':
       return single({ headers: { ...bearer(target.key), range: 'bytes=999999999-' } });
     case '429':
-      if (owned && isReport) return single({ endpoint: owned.guessing });
-      return owned
-        ? [...single({ endpoint: owned.exhausted }), ...single({ endpoint: owned.guessing, label: 'failures' })]
-        : single({ skip: 'it would use up the limits of the key' });
+      return isReport
+        ? single({ endpoint: target.guessing })
+        : [...single({ endpoint: target.exhausted }), ...single({ endpoint: target.guessing, label: 'failures' })];
     case '500':
-      return single(owned ? { endpoint: owned.damaged(operationId) } : { skip: 'only a broken deployment has it' });
+      return single({ endpoint: target.damaged(operationId) });
     case '503':
-      return single(owned ? { endpoint: owned.down } : { skip: 'only a deployment without its database has it' });
+      return single({ endpoint: target.down });
     default:
-      return single({ skip: 'there is no request that provokes it' });
+      throw new Error(`no request provokes ${operationId} ${status}`);
   }
 }
 
@@ -206,21 +182,18 @@ function largeReports(code: string | undefined): Variant[] {
 }
 
 /** A request that is answered before its operation is looked up. */
-function spoiled(code: string, owned: OwnedConditions | undefined): Variant {
-  return {
-    code,
-    ...(owned ? { endpoint: owned.spoiled(code) } : { skip: 'a proxy may answer it in its own way' }),
-  };
+function spoiled(code: string, target: Target): Variant {
+  return { code, endpoint: target.spoiled(code) };
 }
 
-function successes(operationId: string, path: string, { key, oldestSince }: Target): Variant[] {
+function successes(operationId: string, path: string, key: string): Variant[] {
   const schemes = child(child(document, 'components'), 'securitySchemes');
   const requests = [
     ...Object.keys(schemes).map((label) => ({ label, ...sentBy(child(schemes, label), path, key) })),
     // No scheme, so that no generated client puts a key into addresses.
     { label: 'api_key', ...sentBy({ in: 'query', name: 'api_key' }, path, key) },
   ];
-  const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0, oldestSince)}` };
+  const emptyPage = { label: 'empty page', path: `${path.split('?')[0] ?? ''}?since=${seconds(0)}` };
   return operationId === 'getChanges' ? [...requests, emptyPage] : requests;
 }
 

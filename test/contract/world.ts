@@ -16,13 +16,11 @@ import { createTestDatabase } from '../support/postgres.js';
 import { runCommand } from '../support/programs/command.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { startService, type TestService } from '../support/service.js';
-import type { Endpoint, OwnedConditions, Target } from './exchanges.js';
+import type { Endpoint, Target } from './exchanges.js';
 import { SPOILED, startSpoiler, type Spoiler, type SpoiledCode } from './client/spoiled-requests.js';
 
 /** A sound service, and others that are damaged. */
 export interface World extends Target {
-  readonly service: TestService;
-  readonly owned: OwnedConditions;
   stop(): Promise<void>;
 }
 
@@ -77,20 +75,17 @@ export async function startWorld(): Promise<World> {
   await database.drop();
 
   return {
-    service,
     url: service.url,
     key: service.key,
     titleId: 'blade-runner-1982',
     copyFile: fileOf(manifest, 'titles').name,
-    owned: {
-      revokedKey,
-      exhausted,
-      guessing,
-      damaged: (operationId) => (operationId in damaged ? damaged[operationId as OperationId] : withoutKeys),
-      empty: withoutCatalogue,
-      down: withoutDatabase,
-      spoiled: (code) => spoilers.get(code) ?? service,
-    },
+    revokedKey,
+    exhausted,
+    guessing,
+    damaged: (operationId) => (operationId in damaged ? damaged[operationId as OperationId] : withoutKeys),
+    empty: withoutCatalogue,
+    down: withoutDatabase,
+    spoiled: (code) => spoilers.get(code) ?? service,
     async stop() {
       for (const spoiler of spoilers.values()) await spoiler.stop();
       const services = [service, strict, withoutCatalogue, withoutKeys, impatient, withoutDatabase];
