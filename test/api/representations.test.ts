@@ -121,6 +121,11 @@ describe('conditional and compressed answers', () => {
     }
   });
 
+  it('an answer that is never compressed does not depend on Accept-Encoding', async () => {
+    const reply = await get('/api/v1/stats', { 'accept-encoding': 'gzip, identity;q=0' });
+    assertHeaders(reply, { vary: VARY, 'content-encoding': undefined });
+  });
+
   it('fetch, which adds Cache-Control: no-cache, gets 304', async () => {
     const { etag = '' } = (await get('/api/v1/stats')).headers;
     const response = await fetch(`${service.url}/api/v1/stats`, {

@@ -3,7 +3,6 @@ import { METHODS } from 'node:http';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { eachCase } from '../support/each-case.js';
 import { addresses } from '../support/http/addresses.js';
-import { converse } from '../support/http/conversation.js';
 import { assertHeaders, assertProblem } from '../support/problem.js';
 import { send } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -199,15 +198,6 @@ describe('requests', () => {
         assert.equal(new Set(ids).size, 2);
       }));
   });
-
-  it('a request with no host or two hosts is refused', () =>
-    eachCase(['', 'Host: a.example\r\nHost: b.example\r\n'], async (hosts) => {
-      const text = `GET /api/v1/stats HTTP/1.1\r\n${hosts}X-API-Key: ${service.key}\r\n\r\n`;
-      const { received } = await converse(service.url, text);
-      assert.match(received, /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\nConnection: close\r\n/);
-      const { code, detail } = JSON.parse(received.split('\r\n\r\n')[1] ?? '') as Record<string, unknown>;
-      assert.deepEqual([code, detail], ['malformed_request', 'An HTTP/1.1 request must have exactly one Host field.']);
-    }));
 
   it('a small body and an unknown expectation are ignored', async () => {
     const headers = { 'x-api-key': service.key, 'content-length': '2', expect: 'the best' };

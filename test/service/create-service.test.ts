@@ -107,14 +107,6 @@ describe('a service that cannot be opened', () => {
       /ENOENT.*openapi\.json/,
     ],
     [
-      'whose metrics address is in use',
-      async () => {
-        const { port, undo } = await occupy();
-        return { settings: { METRICS_ADDRESS: `127.0.0.1:${port}` }, undo };
-      },
-      /the port is in use/,
-    ],
-    [
       'whose port is in use after its metrics are served',
       async () => {
         const { port, undo } = await occupy();

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { chooseCoding } from '../../../src/http/response/content-coding.js';
 import { Representation } from '../../../src/http/response/representation.js';
 import type { RequestContext } from '../../../src/http/request/context.js';
@@ -10,13 +9,9 @@ import { contextOf } from '../../support/http/context.js';
 const LONG = 960;
 
 /** Sends content in answer to a request with these header fields. */
-async function answerTo(
-  headers: Readonly<Record<string, string>>,
-  content: string | Buffer,
-  compress = true,
-): Promise<RequestContext> {
+async function answerTo(headers: Readonly<Record<string, string>>, content: string | Buffer): Promise<RequestContext> {
   const ctx = contextOf(headers);
-  await new Representation(content, 'text/plain').send(ctx, 'no-cache', compress);
+  await new Representation(content, 'text/plain').send(ctx, 'no-cache');
   return ctx;
 }
 
@@ -98,42 +93,5 @@ describe('a representation', () => {
     for (const content of ['{}', '{"a":"é"}', Buffer.from('{"a":"é"}'), 'x'.repeat(5_000)]) {
       assert.equal((await answerTo({}, content)).response.get('ETag'), tagOf(content.toString()));
     }
-  });
-
-  const content = 'é'.repeat(LONG / 2);
-
-  it('content of 960 bytes is compressed under a tag of its own', async () => {
-    for (const [coding, decompress] of [
-      ['gzip', gunzipSync],
-      ['br', brotliDecompressSync],
-    ] as const) {
-      const ctx = await answerTo({ 'accept-encoding': coding }, content);
-      assert.equal(decompress(ctx.body as Buffer).toString(), content);
-      assert.deepEqual(
-        { ...ctx.response.headers },
-        {
-          vary: 'Accept-Encoding',
-          'cache-control': 'no-cache',
-          etag: tagOf(content).replace(/"$/, `-${coding}"`),
-          'content-type': 'text/plain',
-          'content-encoding': coding,
-          'content-length': (ctx.body as Buffer).length,
-        },
-      );
-    }
-  });
-
-  it('an answer has no header field before it is compressed, so that a problem in its place has none of them', async () => {
-    const ctx = contextOf({ 'accept-encoding': 'gzip' });
-    const late = new Representation('é'.repeat(40_000), 'text/plain').send(ctx, 'no-cache');
-    await new Promise(setImmediate);
-    assert.deepEqual({ ...ctx.response.headers }, {});
-    await late;
-    assert.equal(ctx.response.get('Content-Encoding'), 'gzip');
-  });
-
-  it('content that is never compressed does not depend on Accept-Encoding', async () => {
-    const { headers } = (await answerTo({ 'accept-encoding': 'gzip, identity;q=0' }, content, false)).response;
-    assert.deepEqual([headers.vary, headers['content-encoding']], [undefined, undefined]);
   });
 });

@@ -4,7 +4,6 @@ import { operations } from '../../../src/api/index.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
 import { newPlan } from '../../support/keys/new-key.js';
 import { eventually } from '../../support/eventually.js';
-import { PRODUCT_BOUNDS } from '../../support/program.js';
 import { converse } from '../../support/http/conversation.js';
 import { send, type RequestOptions } from '../../support/request.js';
 import { addTitles } from '../../support/titles.js';
@@ -48,7 +47,7 @@ const MESSAGES = [
 ] as const;
 
 describe('the metrics of requests', () => {
-  const world = testWorld({ ownServer: true });
+  const world = testWorld();
   let service: TestService;
   /** Before the requests of a test. */
   let beginning: Scrape;
@@ -60,13 +59,9 @@ describe('the metrics of requests', () => {
     await addTitles(db, 3);
     developerId = await world.newDeveloper(PROJECT);
     ({ key } = await world.newKey({ developerId, planId: await newPlan(db, PLAN) }));
-    service = await startService();
+    const settings = { SITE: 'off', METRICS_ADDRESS: '127.0.0.1:0', DATABASE_POOL_SIZE: '2' };
+    service = await world.startService({ trustedProxies: 1, settings });
   });
-
-  function startService(bounds: Readonly<Record<string, string>> = {}): Promise<TestService> {
-    const settings = { SITE: 'off', METRICS_ADDRESS: '127.0.0.1:0', DATABASE_POOL_SIZE: '2', ...bounds };
-    return world.startService({ trustedProxies: 1, settings });
-  }
 
   const scrapeAll = (): Promise<Scrape> => scrape(`${service.operatorUrl}/metrics`);
 
@@ -216,27 +211,5 @@ describe('the metrics of requests', () => {
     assert.deepEqual([await valueOf(inFlight), await valueOf(pending)], [0, 0]);
     const name = 'catalog_http_requests_total{operation="getStats",status="none"}';
     assert.equal(await valueOf(name), 1);
-  });
-
-  it('failures are counted: 503 for a locked table, 500 for a missing one, 503 without a database', async () => {
-    service = await startService(PRODUCT_BOUNDS);
-    beginning = await scrapeAll();
-    const lock = await world.db.transaction();
-    await lock.raw('lock table catalog_counts in access exclusive mode');
-    assert.equal(await statusOf('/api/v1/stats'), 503);
-    await lock.rollback();
-    await world.db.raw('alter table catalog_counts rename to elsewhere');
-    assert.equal(await statusOf('/api/v1/stats'), 500);
-    await world.db.raw('alter table elsewhere rename to catalog_counts');
-    await world.postgres.stop('fast');
-    assert.equal(await statusOf('/api/v1/stats'), 503);
-    await eventually('the loss is seen', async () => (await scrapeAll()).text.includes('{component="database"} 0'));
-    assert.deepEqual(nonZero(await scrapeAfter(3), 'catalog_http_requests_total'), {
-      'catalog_http_requests_total{operation="getStats",status="500"}': 1,
-      'catalog_http_requests_total{operation="getStats",status="503"}': 1,
-      'catalog_http_requests_total{operation="none",status="503"}': 1,
-    });
-    await world.postgres.restart();
-    await eventually('the server answers again', async () => (await statusOf('/api/v1/stats')) === 200);
   });
 });
