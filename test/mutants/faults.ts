@@ -92,7 +92,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'mirrors take every connection', of: 'PageTurns',
       swap: ['Math.min(READS_AT_ONCE, Math.ceil(state.max / 2))', '2 * state.max'], suites: ['api/failures'] },
     { fault: 'a record from another session is confirmed', of: 'RedisLimiter.#chargeTogether',
-      swap: ['version.session === current ?', 'version.session >= 0 ?'], suites: ['admission/charge/limiters', 'admission/admission'] },
+      swap: ['version.session === current ?', 'version.session >= 0 ?'], suites: ['admission/admission'] },
     { fault: 'a caller of an old primary is admitted', of: 'createAdmission',
       swap: ['    reading.confirm();\n    return { kind, caller, quotas };', '    return { kind, caller, quotas };'], suites: ['replica/failover'] },
     { fault: 'a command on an old primary replaces the timeline', of: 'SET_UNLESS_NEWER',

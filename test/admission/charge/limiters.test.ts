@@ -15,9 +15,6 @@ import { startRedis, type TestRedis } from '../../support/redis/redis.js';
 /** The most requests that one command charges. */
 const BATCH = 16;
 
-/** The bound on a command of a Redis that fails, in milliseconds. */
-const OUTAGE_TIMEOUT_MS = 5_000;
-
 /** Runs of each property. */
 const RUNS = 40;
 
@@ -374,40 +371,4 @@ describe('limiters', () => {
     // A probe, unless it is over by now.
     for (const key of others) assert.ok(key === 'catalog:probe:0' && (await direct.pttl(key)) <= 1_000, key);
   });
-
-  const OUTAGES: Readonly<Record<string, readonly [strike: () => unknown, mend: () => unknown]>> = {
-    frozen: [() => server.pause(), () => server.resume()],
-    'a replica': [() => direct.replicaof('127.0.0.1', 1), () => direct.replicaof('NO', 'ONE')],
-  };
-  for (const [how, [strike, mend]] of Object.entries(OUTAGES)) {
-    it(`requests are counted in this process while Redis is ${how}, and in Redis again afterwards`, async () => {
-      const request = requestOf(await nextVersioned(), 10, 100);
-      const changes: string[] = [];
-      const own = new RedisLink(server.address, (state) => changes.push(state), { timeoutMs: OUTAGE_TIMEOUT_MS });
-      try {
-        await own.settled();
-        const ownLimiter = new RedisLimiter(own);
-        const version = { token: 'now', session: await own.run('', async (_client, current) => current) };
-        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'charged 9 99');
-        await strike();
-        const charges = await Promise.all(Array.from({ length: 30 }, () => ownLimiter.charge(request)));
-        assert.equal(charges.filter(({ kind }) => kind === 'charged').length, 10);
-        assert.ok(charges.every((decision) => decision.version === undefined));
-        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'unconfirmed undefined');
-        assert.deepEqual([own.isUp, changes], [false, ['lost']]);
-        await mend();
-        await eventually('Redis is back', () => own.isUp);
-        assert.deepEqual(changes, ['lost', 'up']);
-        // What was read before may be of another Redis.
-        assert.equal(inShort(await ownLimiter.chargeUnder(version, request)), 'unconfirmed now');
-        const { quotas } = await ownLimiter.charge(request);
-        // In Redis: the request before the failure, this one, and any that a frozen Redis carried out later.
-        assert.ok(Number(quotas[1]?.remaining) <= 98);
-        const counted = Number(await direct.get(`catalog:{${request.developerId}}:day:p`));
-        assert.equal(quotas[1]?.remaining, 100 - counted);
-      } finally {
-        own.close();
-      }
-    });
-  }
 });
