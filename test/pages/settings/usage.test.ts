@@ -72,15 +72,27 @@ describe('the usage page', () => {
     for (let i = 0; i < 3; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key.key } });
     for (let i = 0; i < 2; i += 1) {
       const text = await page();
-      assert.match(text, /<h3>Free plan<\/h3>.*>3 of 60 requests; resets in \d+ s</s);
-      assert.match(text, />3 of 10,000 requests; resets at \d\d:\d\d UTC, in (?:24 h|23 h 59 min)</);
+      assert.match(text, /<h3>Free plan<\/h3>.*>3 of 60 requests; resets in \d+\u00A0s</s);
+      assert.match(text, />3 of 10,000 requests; resets tomorrow at \d\d:\d\d\u00A0UTC \(in (?:24\u00A0h|23\u00A0h\u00A059\u00A0min)\)</);
       assert.match(text, /<meter[^>]* max="60" low="48" high="57" optimum="0" value="3"/);
       assert.match(text, /<h3>Pro plan<\/h3>.*>0 of 600 requests</s);
       assert.ok(!text.includes('<h3>Scale plan</h3>'));
     }
-    assert.equal(resetTime(120), 'in 120 s');
-    const inAnHour = [0, 60_000].map((ms) => new Date(Date.now() + 3_660_000 + ms).toISOString().slice(11, 16));
-    assert.ok(inAnHour.some((at) => resetTime(3_660) === `at ${at} UTC, in 1 h 1 min`));
+  });
+
+  it('a limit names the day and the time of its reset, in words that no line breaks apart', () => {
+    const now = Date.parse('2026-11-28T22:30:00Z');
+    for (const [seconds, text] of [
+      [34, 'in 34_s'],
+      [120, 'in 120_s'],
+      [121, 'today at 22:32_UTC (in 3_min)'],
+      [3_660, 'today at 23:31_UTC (in 1_h_1_min)'],
+      [5_399, 'today at 23:59_UTC (in 1_h_30_min)'],
+      [5_400, 'tomorrow at 00:00_UTC (in 1_h_30_min)'],
+      [86_400, 'tomorrow at 22:30_UTC (in 24_h)'],
+    ] as const) {
+      assert.equal(resetTime(seconds, now), text.replaceAll('_', '\u00A0'));
+    }
   });
 
   it('the chart and the tables by day, by operation and by key show the same numbers', async () => {

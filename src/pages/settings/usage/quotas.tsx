@@ -80,11 +80,20 @@ function QuotaMeter({ plan, quota }: { readonly plan: Plan; readonly quota: Quot
   );
 }
 
-/** @returns when a quota resets: `in 34 s`, or `at 18:40 UTC, in 5 h 12 min` */
-export function resetTime(seconds: number): string {
-  if (seconds <= 120) return `in ${seconds} s`;
+/**
+ * @param seconds - how long until then, at most a day
+ * @param now - milliseconds since 1970
+ * @returns when a quota resets: `in 34 s`, `today at 18:40 UTC (in 5 h 12 min)` or `tomorrow at 03:53 UTC (in 24 h)`
+ */
+export function resetTime(seconds: number, now = Date.now()): string {
+  if (seconds <= 120) return `in ${seconds}${NO_BREAK}s`;
   const minutes = Math.ceil(seconds / 60);
-  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
-  const duration = [hours > 0 ? `${hours} h` : [], rest > 0 ? `${rest} min` : []].flat().join(' ');
-  return `at ${new Date(Date.now() + seconds * 1000).toISOString().slice(11, 16)} UTC, in ${duration}`;
+  const parts = [`${Math.floor(minutes / 60)} h`, `${minutes % 60} min`].filter((part) => !part.startsWith('0 '));
+  const end = new Date(now + seconds * 1_000);
+  const day = end.getUTCDate() === new Date(now).getUTCDate() ? 'today' : 'tomorrow';
+  const duration = parts.join(' ').replaceAll(' ', NO_BREAK);
+  return `${day} at ${end.toISOString().slice(11, 16)}${NO_BREAK}UTC (in ${duration})`;
 }
+
+/** A space that no line ends at. */
+const NO_BREAK = '\u00A0';
