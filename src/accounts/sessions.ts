@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { notFoundError } from '../errors.js';
-import { recordEvent, type Actor, type SignInWay } from '../events/events.js';
+import { recordEvent, type Actor, type EventDetails, type SignInWay } from '../events/events.js';
 import type { Part } from '../platform/postgres/rows.js';
 import { Statement } from '../platform/postgres/database.js';
 import { printable } from '../platform/text/plain-text.js';
@@ -41,6 +41,8 @@ export interface ListedSession {
   readonly signedInAt: string;
   /** How the developer signed in; null where the event of it has been removed or names no way. */
   readonly way: SignInWay | null;
+  /** Where the sign-in came from; null where its event has been removed or names no address. */
+  readonly address: string | null;
   readonly lastSeenAt: string;
 }
 
@@ -71,18 +73,21 @@ export async function startSession(
     developerId,
     way,
     userAgent,
+    from,
     replaced,
   }: {
     readonly developerId: number;
     readonly way: SignInWay;
     readonly userAgent: string;
+    /** For the event of the sign-in. */
+    readonly from?: Pick<EventDetails, 'browser' | 'address'>;
     readonly replaced: string | undefined;
   },
 ): Promise<string> {
   const { token, hash } = generateToken();
   await removeSession(db, replaced);
   await db('sessions').insert({ hash, developer_id: developerId, user_agent: printable(userAgent, MAX_USER_AGENT) });
-  await recordEvent(db, { developerId, kind: 'signed_in', actor: 'developer', details: { with: way } });
+  await recordEvent(db, { developerId, kind: 'signed_in', actor: 'developer', details: { with: way, ...from } });
   return token;
 }
 
@@ -101,7 +106,7 @@ export async function listSessions(
   const sessions = db('sessions as s')
     .select<ListedSession[]>(
       db.raw(`s.id, s.user_agent as "userAgent", s.signed_in_at as "signedInAt", e.details ->> 'with' as way,
-              s.last_seen_at as "lastSeenAt"`),
+              e.details ->> 'address' as address, s.last_seen_at as "lastSeenAt"`),
     )
     .joinRaw(
       // The event of a sign-in is recorded in the transaction of its session, so both have the same time.

@@ -49,8 +49,10 @@ export interface EventDetails {
   readonly subject?: string;
   /** Of a passkey that was added or removed. */
   readonly name?: string;
-  /** How a developer has signed in. */
+  /** How a developer has signed in, with which browser, and from where: see `clientAddress`. */
   readonly with?: SignInWay;
+  readonly browser?: string;
+  readonly address?: string;
 }
 
 /** An event of a developer, or of a key of the developer. It never holds a secret. */
@@ -98,6 +100,8 @@ export interface EventsQuery extends Part<Pick<DeveloperEvent, 'at' | 'id'>> {
   readonly developerId?: number | undefined;
   /** The prefix of a single key; undefined for all keys, and for the events of the developer. */
   readonly keyPrefix?: string | undefined;
+  /** Undefined for all kinds. */
+  readonly kinds?: readonly EventKind[] | undefined;
 }
 
 /**
@@ -106,7 +110,7 @@ export interface EventsQuery extends Part<Pick<DeveloperEvent, 'at' | 'id'>> {
  */
 export async function listEvents(
   db: Knex,
-  { developerId, keyPrefix, limit, after }: EventsQuery,
+  { developerId, keyPrefix, kinds, limit, after }: EventsQuery,
 ): Promise<readonly DeveloperEvent[]> {
   const columns = ['at', 'developer_id as developerId', 'kind', 'actor', 'key_prefix as keyPrefix', 'details'];
   const recorded = db('events').select('id', ...columns);
@@ -129,6 +133,10 @@ export async function listEvents(
   if (keyPrefix !== undefined) {
     recorded.where({ key_prefix: keyPrefix });
     expired.where({ prefix: keyPrefix });
+  }
+  if (kinds !== undefined) {
+    recorded.whereIn('kind', kinds);
+    if (!kinds.includes('expired')) expired.whereRaw('false');
   }
   if (after !== undefined) {
     recorded.whereRaw('(at, id) < (:at, :id)', { ...after });

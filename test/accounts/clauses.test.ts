@@ -67,15 +67,16 @@ describe('the accounts that a statement leaves out', () => {
     assert.equal(await spendLink(world.db, 'developer', link), other);
   });
 
-  it('a session is listed once, with the way of its sign-in, beside other events of the same moment', async () => {
+  it('a session is listed once, with the way and the address of its sign-in, beside other events of the same moment', async () => {
     await world.db.transaction(async (transaction) => {
       await linkIdentity(transaction, own, { issuer: 'https://i', subject: 'listed' });
-      await startSession(transaction, { developerId: own, way: 'provider', userAgent: '', replaced: undefined });
+      const from = { browser: 'Firefox', address: '192.0.2.1' };
+      await startSession(transaction, { developerId: own, way: 'provider', userAgent: '', from, replaced: undefined });
     });
     const listed = await listSessions(world.db, own, { limit: 10 });
     assert.deepEqual(
-      listed.map(({ way }) => way),
-      ['provider'],
+      listed.map(({ way, address }) => [way, address]),
+      [['provider', '192.0.2.1']],
     );
   });
 

@@ -164,6 +164,18 @@ describe('the events of a developer', () => {
     assert.deepEqual(events.map(({ kind }) => kind).sort(), ['created', 'expired', 'expiry_changed']);
   });
 
+  it('events of some kinds are listed alone, with the expiries of keys if they are among them', async () => {
+    const { prefix } = await world.newKey({ developerId });
+    await expireIn(world.db, prefix, 0);
+    for (const kinds of [['registered', 'created'], ['expired'], ['revoked']] as const) {
+      const events = await listEvents(world.db, { developerId, kinds, limit: 9 });
+      assert.deepEqual(
+        events.map(({ kind }) => kind).reverse(),
+        kinds.filter((kind) => kind !== 'revoked'),
+      );
+    }
+  });
+
   it('events are kept for 400 days, including the expiry of a key', async () => {
     const { db } = world;
     await db('events').delete();

@@ -20,6 +20,8 @@ const DETAILS: Readonly<Record<keyof EventDetails, string>> = {
   subject: 'subject',
   name: 'name',
   with: 'with',
+  browser: 'browser',
+  address: 'address',
 };
 
 const COLUMNS: Columns<DeveloperEvent> = {
