@@ -38,7 +38,8 @@ export function browserName(userAgent: string): string {
   return printable(userAgent, MAX_LENGTH) || 'Unknown browser';
 }
 
-const WAYS: Readonly<Record<SignInWay, string>> = {
+/** How somebody signed in, to end a sentence. */
+export const WAYS: Readonly<Record<SignInWay, string>> = {
   link: 'with a link',
   provider: 'with an identity provider',
   passkey: 'with a passkey',
@@ -57,13 +58,14 @@ export function SessionTable({ sessions, own }: SessionTableProps): VNode {
       caption="Sessions"
       hasCards
       columns={['Browser', 'Signed in', 'Last seen', ...(own ? [{ label: 'Actions', actions: true } as const] : [])]}
-      rows={sessions.map(({ id, userAgent, signedInAt, way, lastSeenAt }) => [
+      rows={sessions.map(({ id, userAgent, signedInAt, way, address, lastSeenAt }) => [
         <>
           {browserName(userAgent)} {id === own?.id && <Badge tone="ok">This browser</Badge>}
         </>,
         <span>
           <RelativeTime at={signedInAt} />
           {way !== null && own && `, ${WAYS[way]}`}
+          {address !== null && ` from ${address}`}
         </span>,
         <RelativeTime at={lastSeenAt} />,
         ...(own

@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact';
 import type { Actor, DeveloperEvent } from '../../events/events.js';
+import { WAYS } from './accounts.js';
 import { PlanName } from './content/plan-name.js';
 import { Table } from './content/table.js';
 import { RelativeTime, Time, UserText } from './content/components.js';
@@ -39,16 +40,8 @@ export function EventTable({ events, isOfOneKey = false, developer = 'You' }: Ev
   );
 }
 
-/** Events of earlier versions do not record the way. */
-const SIGNED_IN = {
-  link: 'Signed in with a link',
-  provider: 'Signed in with an identity provider',
-  passkey: 'Signed in with a passkey',
-  unknown: 'Signed in',
-} as const;
-
 function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildren {
-  const { plan, from, to, successor, expires_at: expiresAt, subject, name } = details;
+  const { plan, from, to, successor, expires_at: expiresAt, subject, name, browser, address } = details;
   const end = expiresAt !== undefined && <Time at={expiresAt} />;
   const chosen = <UserText text={to ?? ''} />;
   switch (kind) {
@@ -98,7 +91,12 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'passkey_removed':
       return ['Passkey “', <UserText text={name ?? ''} />, `” ${kind === 'passkey_added' ? 'added' : 'removed'}`];
     case 'signed_in':
-      return SIGNED_IN[details.with ?? 'unknown'];
+      // Events of earlier versions record neither the way nor where it came from.
+      return [
+        `Signed in ${details.with === undefined ? '' : WAYS[details.with]}`,
+        browser !== undefined && `: ${browser}`,
+        address !== undefined && ` (${address})`,
+      ];
     case 'signed_out':
       return 'Signed out';
   }

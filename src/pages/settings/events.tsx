@@ -1,20 +1,49 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
-import { listEvents } from '../../events/events.js';
+import { listEvents, type EventKind } from '../../events/events.js';
 import type { SiteParts } from '../parts/context.js';
 import { EventTable } from '../parts/events.js';
-import { BY_TIME, Pager, readListPage } from '../parts/forms/list-page.js';
-import { KeyFilter, readKeyChoice } from './key-filter.js';
+import { findLeftOut, LeftOut } from '../parts/forms/left-out.js';
+import { BY_TIME, optionOf, Pager, readListPage } from '../parts/forms/list-page.js';
+import { queryOf } from '../parts/web/addresses.js';
+import { Choice, FilterForm, readKeyChoice } from './filters.js';
 import { type Guards, type SettingsContext, type SettingsRouter, settingsPage } from './settings-page.js';
 
 const PATH = '/settings/events';
 
-/** What happened to a developer and their keys, or to one of them. */
+/** The groups that events can be limited to, as addresses have them, with their names. */
+const GROUPS = { 'key-changes': 'Key changes', 'account-changes': 'Account changes', 'sign-in': 'Sign-in' } as const;
+
+/** The group of each kind of event. */
+const GROUP_OF: Readonly<Record<EventKind, keyof typeof GROUPS>> = {
+  created: 'key-changes',
+  rolled: 'key-changes',
+  revoked: 'key-changes',
+  expired: 'key-changes',
+  expiry_changed: 'key-changes',
+  plan_changed: 'key-changes',
+  label_changed: 'key-changes',
+  registered: 'account-changes',
+  renamed: 'account-changes',
+  suspended: 'account-changes',
+  reinstated: 'account-changes',
+  identity_linked: 'sign-in',
+  identity_unlinked: 'sign-in',
+  passkey_added: 'sign-in',
+  passkey_removed: 'sign-in',
+  signed_in: 'sign-in',
+  signed_out: 'sign-in',
+};
+
+/** What happened to a developer and their keys, as far as it was chosen. */
 async function loadEvents(db: Knex, ctx: SettingsContext) {
   const { developerId } = ctx.state.session;
   const keys = await readKeyChoice(db, ctx);
-  const query = { developerId, keyPrefix: keys.chosen?.prefix };
-  return { keys, events: await readListPage(ctx, BY_TIME, (part) => listEvents(db, { ...query, ...part })) };
+  const group = optionOf(queryOf(ctx), 'kind', GROUPS);
+  const kinds = group && (Object.keys(GROUP_OF) as EventKind[]).filter((kind) => GROUP_OF[kind] === group);
+  const query = { developerId, keyPrefix: keys.chosen?.prefix, kinds };
+  const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { ...query, ...part }));
+  return { keys, group, events, leftOut: findLeftOut(ctx, { key: keys.chosen, kind: group }) };
 }
 
 /** Adds the list of what happened to a developer and their keys. */
@@ -24,12 +53,16 @@ export function addEvents(router: SettingsRouter, { db }: SiteParts, { requireSe
   });
 }
 
-function EventsPage({ keys, events }: Awaited<ReturnType<typeof loadEvents>>): VNode {
+function EventsPage({ keys, group, events, leftOut }: Awaited<ReturnType<typeof loadEvents>>): VNode {
   return (
     <>
       <p>Every change to your keys and your account, newest first.</p>
+      <LeftOut filters={leftOut} />
       <div class="toolbar">
-        <KeyFilter path={PATH} keys={keys} />
+        <FilterForm path={PATH} keys={keys}>
+          <Choice name="kind" label="Kind" all="All events" options={Object.entries(GROUPS)} value={group} />
+        </FilterForm>
+        {(keys.chosen ?? group) !== undefined && <a href={PATH}>Show all</a>}
       </div>
       <EventTable events={events.rows} />
       <Pager page={events} />

@@ -245,17 +245,4 @@ describe('the overview of the settings', () => {
     assert.deepEqual(await attention(), [[12, 6]]);
     assert.deepEqual(await links(), ['/settings/usage?range=24h']);
   });
-
-  it('the events of one key are listed for its prefix, and all events for the prefix of another developer', async () => {
-    const [own, other] = [await create('own'), await create('other')];
-    const visitor = await signIn(service, developerId);
-    const { text } = await visitor.get(`/settings/events?key=${own.prefix}`);
-    assert.equal(text.match(/<th scope="row">/g)?.length, 1);
-    assert.ok(
-      text.includes(`<option value="${own.prefix}" selected>`) && text.includes(`<option value="${other.prefix}">`),
-    );
-    const all = await visitor.get(`/settings/events?key=${service.key.slice(0, 12)}`);
-    assert.equal(all.text.match(/<th scope="row">/g)?.length, 4);
-    assert.ok(!all.text.includes(service.key.slice(0, 12)));
-  });
 });

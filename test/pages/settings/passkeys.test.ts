@@ -89,12 +89,12 @@ describe('passkeys', () => {
       assert.ok(shown.includes(event));
     const events = await listEvents(service.db, { developerId, limit: 4 });
     assert.deepEqual(
-      events.map(({ kind, actor, details }) => [kind, actor, details]),
+      events.map(({ kind, actor, details }) => [kind, actor, details.with ?? details.name]),
       [
-        ['passkey_removed', 'developer', { name: 'Laptop' }],
-        ['signed_in', 'developer', { with: 'passkey' }],
-        ['passkey_added', 'developer', { name: 'Laptop' }],
-        ['signed_in', 'developer', { with: 'link' }],
+        ['passkey_removed', 'developer', 'Laptop'],
+        ['signed_in', 'developer', 'passkey'],
+        ['passkey_added', 'developer', 'Laptop'],
+        ['signed_in', 'developer', 'link'],
       ],
     );
   });

@@ -229,15 +229,20 @@ describe('sign-in links and sessions', () => {
     for (const visitor of [here, stranger]) assert.equal((await visitor.get('/settings')).status, 200);
   });
 
-  it('the sessions page lists the sessions of the developer alone, with names as text and the way of each sign-in', async () => {
+  it('sessions and their events are those of the developer alone, with browsers as text and where each came from', async () => {
     const id = await newDeveloper(service.db, `Club ${ATTACK}`);
     await signIn(service, id, visit({ 'user-agent': ATTACK }));
-    const here = await signIn(service, id, visit({ 'user-agent': 'Laptop/3' }));
+    const here = await signIn(service, id, visit({ 'user-agent': 'Laptop/3', 'x-forwarded-for': '2001:db8:0:7:1::9' }));
     await signIn(service, await newDeveloper(service.db), visit({ 'user-agent': 'Stranger/4' }));
     const { text } = await here.get('/settings/sessions');
     assert.equal((await listed(here)).length, 2);
     assert.match(text, /Laptop\/3[^/]*This browser/);
-    assert.match(text, /just now<span[^>]*>[^<]*<\/span><\/time>, with a link</);
+    assert.match(text, /just now<span[^>]*>[^<]*<\/span><\/time>, with a link from 2001:db8:0:7::\/64</);
+    const events = (await here.get('/settings/events?kind=sign-in')).text;
+    assert.ok(events.includes('Signed in with a link: Laptop/3 (2001:db8:0:7::/64)'), events);
+    assert.ok(
+      events.includes('&lt;script') && !events.includes('<script>alert') && !events.includes('Project created'),
+    );
     assert.ok(text.includes('&lt;script') && !text.includes('<script>alert') && !text.includes('Stranger/4'));
   });
 

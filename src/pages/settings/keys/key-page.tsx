@@ -12,7 +12,7 @@ import { BY_TIME, Pager, readListPage } from '../../parts/forms/list-page.js';
 import { KeyReference, keyPath, KeyFacts } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
 import { Outcomes, total } from '../../parts/usage.js';
-import { failuresAddress } from '../failed-requests.js';
+import { failuresAddress } from '../filters.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
 import { KEYS_PATH, KEY_PATH, loadKey } from './one-key.js';

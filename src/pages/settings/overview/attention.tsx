@@ -7,7 +7,7 @@ import { formatCount } from '../../../platform/text/count.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
 import { RelativeTime, UserText } from '../../parts/content/components.js';
 import { keyPath } from '../../parts/keys.js';
-import { failuresAddress } from '../failed-requests.js';
+import { failuresAddress } from '../filters.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
 /** Something that a developer should look at. */

@@ -16,7 +16,7 @@ import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { readTogether } from '../../parts/read-together.js';
 import { successRate, total } from '../../parts/usage.js';
-import { failuresAddress } from '../failed-requests.js';
+import { failuresAddress } from '../filters.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
 import { Quotas, readPlanStates } from '../usage/quotas.js';

@@ -45,7 +45,8 @@ const MAX_SUBJECT = 255;
  * Adds sign-in with an identity provider. It starts with a link, since the content security policy blocks a form that
  * redirects to another origin.
  */
-export function addOidc(router: PageRouter, { db, site, trustedProxies }: SiteParts): void {
+export function addOidc(router: PageRouter, parts: SiteParts): void {
+  const { db, site, trustedProxies } = parts;
   const { signInBy, failedSignIns } = site;
   if (signInBy === undefined) return;
   const { provider } = signInBy;
@@ -82,7 +83,7 @@ export function addOidc(router: PageRouter, { db, site, trustedProxies }: SitePa
     await bounded(ctx, async () => {
       const identity = await translated(identify(address, secret, search));
       requireStorable(identity);
-      if (await signIn(ctx, db, 'provider', (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
+      if (await signIn(ctx, parts, 'provider', (transaction) => findDeveloperOf(transaction, identity))) returnTo(ctx);
       else if (signInBy.signUp) {
         setCookie(ctx, 'sign-up', await beginSignUp(db, identity), SIGN_UP_LIFETIME_MINUTES * 60);
         seeOther(ctx, '/sign-up');
@@ -164,7 +165,8 @@ function quoted(text: string): string {
 const parseSignUp = formParser(PROJECT_NAME_FIELD);
 
 /** Adds the form in which a new identity names its project, which makes it a developer on the default plan. */
-export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
+export function addSignUp(router: PageRouter, parts: SiteParts): void {
+  const { db, site } = parts;
   if (site.signInBy?.signUp !== true) return;
 
   const draw = async (ctx: PageContext, submission: Submission<'project_name'>): Promise<void> => {
@@ -181,7 +183,7 @@ export function addSignUp(router: PageRouter, { db, site }: SiteParts): void {
   });
 
   const signUp = async (ctx: PageContext, { values }: Submission<'project_name'>): Promise<Done | undefined> => {
-    const isSignedIn = await signIn(ctx, db, 'provider', async (transaction) => {
+    const isSignedIn = await signIn(ctx, parts, 'provider', async (transaction) => {
       const identity = await endSignUp(transaction, readCookie(ctx, 'sign-up'));
       return identity && register(transaction, identity, values.project_name);
     });

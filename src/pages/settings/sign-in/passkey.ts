@@ -30,8 +30,8 @@ export function addPasskeySignIn(
   parts: SiteParts,
   showFailure: (ctx: PageContext, failure: string) => Promise<void>,
 ): void {
-  const { db, trustedProxies } = parts;
-  const bounded = boundConcurrency(OPTIONS_LIMITS, trustedProxies);
+  const { db } = parts;
+  const bounded = boundConcurrency(OPTIONS_LIMITS, parts.trustedProxies);
   router.post(`${PASSKEY_SIGN_IN}/options`, async (ctx) => {
     const party = requireRelyingParty(ctx);
     await bounded(ctx, () => answerOptions(ctx, db, null, (challenge) => requestOptions(party, challenge)));
@@ -41,7 +41,9 @@ export function addPasskeySignIn(
     const party = requireRelyingParty(ctx);
     try {
       const { challenge, answer } = await takeAnswer(ctx, db, null);
-      await signIn(ctx, db, 'passkey', (transaction) => findDeveloperByPasskey(transaction, party, challenge, answer));
+      await signIn(ctx, parts, 'passkey', (transaction) =>
+        findDeveloperByPasskey(transaction, party, challenge, answer),
+      );
     } catch (error) {
       if (!(error instanceof PasskeyRefused)) throw error;
       await countFailure(ctx, parts);

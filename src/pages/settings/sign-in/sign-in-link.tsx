@@ -3,6 +3,7 @@ import { ABSOLUTE_DAYS, findSession, startSession } from '../../../accounts/sess
 import type { Knex } from 'knex';
 import type { SignInWay } from '../../../events/events.js';
 import { clientAddress } from '../../../http/request/client-address.js';
+import { browserName } from '../../parts/accounts.js';
 import type { PageContext, PageRouter, SiteParts } from '../../parts/context.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { redirectAndConfirm } from '../../parts/frame/notices.js';
@@ -36,7 +37,7 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
 
   router.post(LINK, async (ctx) => {
     const { token } = readLink(ctx).values;
-    if (await signIn(ctx, parts.db, 'link', (transaction) => spendLink(transaction, 'developer', token))) {
+    if (await signIn(ctx, parts, 'link', (transaction) => spendLink(transaction, 'developer', token))) {
       returnTo(ctx);
       return;
     }
@@ -53,15 +54,16 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
  */
 export async function signIn(
   ctx: PageContext,
-  db: Knex,
+  { db, trustedProxies }: Pick<SiteParts, 'db' | 'trustedProxies'>,
   way: SignInWay,
   find: (transaction: Knex.Transaction) => Promise<number | null | undefined>,
 ): Promise<boolean> {
   const token = await db.transaction(async (transaction) => {
     const developerId = await find(transaction);
     if (typeof developerId !== 'number') return undefined;
-    const details = { developerId, way, userAgent: ctx.get('User-Agent'), replaced: readCookie(ctx, 'session') };
-    return startSession(transaction, details);
+    const userAgent = ctx.get('User-Agent');
+    const from = { browser: browserName(userAgent), address: clientAddress(ctx.req, trustedProxies) };
+    return startSession(transaction, { developerId, way, userAgent, from, replaced: readCookie(ctx, 'session') });
   });
   if (token === undefined) return false;
   setCookie(ctx, 'session', token, ABSOLUTE_DAYS * DAY_SECONDS);

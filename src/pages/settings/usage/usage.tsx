@@ -1,21 +1,31 @@
 import { Readable } from 'node:stream';
+import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { ERROR_CODES, type ErrorCode } from '../../../errors.js';
 import { formatCount } from '../../../platform/text/count.js';
-import type { Outcome } from '../../../usage/outcome.js';
-import { readUsage, readUsageCsv, type Usage, type UsageRange } from '../../../usage/read-usage.js';
+import { OUTCOMES, type Outcome } from '../../../usage/outcome.js';
+import { readUsage, readUsageCsv, USAGE_RANGES, type Usage, type UsageRange } from '../../../usage/read-usage.js';
 import { UserText } from '../../parts/content/components.js';
 import { numeric, Table } from '../../parts/content/table.js';
 import type { SiteParts } from '../../parts/context.js';
-import { Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
+import { findLeftOut, LeftOut } from '../../parts/forms/left-out.js';
+import { optionOf, Pager, readListPage, Switch } from '../../parts/forms/list-page.js';
+import { PageError } from '../../parts/frame/error-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
 import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
-import { failuresAddress } from '../failed-requests.js';
-import { Choice, KeyFilter, readKeyChoice, type Option } from '../key-filter.js';
-import { OperationChoice } from '../operation-choice.js';
+import { pageAddress, queryOf } from '../../parts/web/addresses.js';
+import {
+  addressOf,
+  Choice,
+  DEFAULT_RANGE,
+  failuresAddress,
+  FilterForm,
+  OperationChoice,
+  readKeyChoice,
+  readOperation,
+} from '../filters.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
-import { readUsageChoice, usageAddress } from './choice.js';
 import { Quotas, readPlanStates } from './quotas.js';
 
 const PATH = '/settings/usage';
@@ -25,12 +35,25 @@ const RANGES: Readonly<Record<UsageRange, string>> = { '24h': '24 hours', '7d': 
 
 type ChosenUsage = Awaited<ReturnType<typeof loadUsage>>;
 
+/** Reads what the address limits the requests to. */
+async function readChoice(db: Knex, ctx: SettingsContext) {
+  const query = queryOf(ctx);
+  const keys = await readKeyChoice(db, ctx);
+  const range = optionOf(query, 'range', USAGE_RANGES);
+  const filters = { operation: readOperation(query), outcome: optionOf(query, 'outcome', OUTCOMES) };
+  return {
+    keys,
+    choice: { ...filters, range: range ?? DEFAULT_RANGE, keyPrefix: keys.chosen?.prefix },
+    leftOut: findLeftOut(ctx, { ...filters, range, key: keys.chosen }),
+  };
+}
+
 /** The usage of a developer as far as it was chosen, and what is left of the limits. */
 async function loadUsage(parts: SiteParts, ctx: SettingsContext) {
   const { db } = parts;
   const { developerId } = ctx.state.session;
-  const keys = await readKeyChoice(db, ctx);
-  const choice = { ...readUsageChoice(ctx.state.target.search), keyPrefix: keys.chosen?.prefix };
+  const chosen = await readChoice(db, ctx);
+  const { choice } = chosen;
   let reading: Promise<Usage> | undefined;
   const { plans, totals } = await readTogether({
     plans: () => readPlanStates(parts, developerId),
@@ -41,7 +64,7 @@ async function loadUsage(parts: SiteParts, ctx: SettingsContext) {
       }),
   });
   const { buckets = [], ways = [] } = (await reading) ?? {};
-  return { choice, keys, plans, totals, buckets, ways };
+  return { ...chosen, plans, totals, buckets, ways };
 }
 
 /** Adds the usage of a developer: how much of the limits is used, and the requests over time and by key. */
@@ -51,11 +74,16 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
   });
 
   router.get(`${PATH}.csv`, requireSession, async (ctx) => {
-    const { db } = parts;
-    const { chosen } = await readKeyChoice(db, ctx);
-    const { range, ...choice } = readUsageChoice(ctx.state.target.search);
+    const { choice, leftOut } = await readChoice(parts.db, ctx);
+    if (leftOut.length > 0) {
+      const detail = [
+        'A filter of this address does not apply. ',
+        <a href={pageAddress(PATH, queryOf(ctx))}>See which</a>,
+      ];
+      throw new PageError(404, 'Nothing to export', detail);
+    }
     const { developerId } = ctx.state.session;
-    const csv = await readUsageCsv(db, { developerId, ...choice, keyPrefix: chosen?.prefix }, range);
+    const csv = await readUsageCsv(parts.db, { developerId, ...choice }, choice.range);
     ctx.status = 200;
     ctx.set({
       'Content-Type': 'text/csv; charset=utf-8',
@@ -66,18 +94,19 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
 }
 
 function UsagePage(usage: ChosenUsage): VNode {
-  const { choice, keys, plans, buckets } = usage;
+  const { choice, keys, leftOut, plans, buckets } = usage;
   const { range, operation, outcome } = choice;
   const counts = sumOf(buckets);
   const errors = { ...choice, code: errorOf(outcome) };
   return (
     <>
       <section>
+        <LeftOut filters={leftOut} />
         <Toolbar {...usage} />
         <h2 id="requests">Requests in the last {RANGES[range]}</h2>
         {(keys.chosen ?? operation ?? outcome) !== undefined && (
           <p>
-            <Chosen {...usage} /> <a href={usageAddress(PATH, { range })}>Show all requests</a>
+            <Chosen {...usage} /> <a href={addressOf(PATH, { range })}>Show all requests</a>
           </p>
         )}
         <Outcomes counts={counts} />
@@ -110,7 +139,7 @@ function UsagePage(usage: ChosenUsage): VNode {
           </>
         )}
         <p>
-          <a href={usageAddress(`${PATH}.csv`, choice)}>Export the last {RANGES[range]} (CSV)</a>
+          <a href={addressOf(`${PATH}.csv`, choice)}>Export the last {RANGES[range]} (CSV)</a>
         </p>
         <p class="muted small">
           All times are in UTC. Client errors are 4xx answers and requests that your client closed early; the codes are
@@ -135,17 +164,12 @@ function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
         label="Time range"
         options={RANGES}
         chosen={range}
-        addressOf={(each) => usageAddress(PATH, { ...choice, range: each as UsageRange })}
+        addressOf={(each) => addressOf(PATH, { ...choice, range: each as UsageRange })}
       />
-      <KeyFilter path={PATH} query={{ range }} keys={keys}>
+      <FilterForm path={PATH} query={{ range }} keys={keys}>
         <OperationChoice ids={listed} value={operation} />
-        <Choice
-          name="outcome"
-          label="Outcome"
-          options={[['', 'All outcomes'], ...outcomes.map((each): Option => [each, each])]}
-          value={outcome}
-        />
-      </KeyFilter>
+        <Choice name="outcome" label="Outcome" all="All outcomes" options={outcomes} value={outcome} />
+      </FilterForm>
     </div>
   );
 }
@@ -183,9 +207,9 @@ function ByWay({ choice, ways }: ChosenUsage): VNode {
     ({ operation, outcome }) =>
       (choice.operation ?? operation) === operation && (choice.outcome ?? outcome) === outcome,
   );
-  const addressOf = (operation: string, outcome: Outcome): string => {
+  const requestsOf = (operation: string, outcome: Outcome): string => {
     const code = errorOf(outcome);
-    if (code === undefined) return usageAddress(PATH, { ...choice, operation: undefined, outcome });
+    if (code === undefined) return addressOf(PATH, { ...choice, operation: undefined, outcome });
     return failuresAddress({ keyPrefix: choice.keyPrefix, operation, code });
   };
   return (
@@ -195,10 +219,10 @@ function ByWay({ choice, ways }: ChosenUsage): VNode {
         caption="Requests by operation and outcome"
         columns={['Operation', 'Outcome', ...numeric('Requests')]}
         rows={shown.map(({ operation, outcome, requests }) => [
-          <a href={usageAddress(PATH, { ...choice, operation, outcome: undefined })}>
+          <a href={addressOf(PATH, { ...choice, operation, outcome: undefined })}>
             <OperationName id={operation} />
           </a>,
-          <a href={addressOf(operation, outcome)}>
+          <a href={requestsOf(operation, outcome)}>
             <code>{outcome}</code>
           </a>,
           formatCount(requests),
@@ -220,7 +244,7 @@ function ByKey({ choice, totals, buckets }: ChosenUsage): VNode {
           <KeyName
             prefix={row.keyPrefix}
             label={row.label}
-            address={usageAddress(PATH, { ...choice, keyPrefix: row.keyPrefix })}
+            address={addressOf(PATH, { ...choice, keyPrefix: row.keyPrefix })}
           />,
           ...countCells(row),
         ])}
