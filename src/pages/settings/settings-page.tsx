@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type Koa from 'koa';
 import type { ComponentChildren } from 'preact';
 import { findSession, type Session } from '../../accounts/sessions.js';
-import { Notice, Operator, UserText } from '../parts/content/components.js';
+import { Notice, Operator } from '../parts/content/components.js';
 import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageState } from '../parts/context.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
@@ -104,7 +104,7 @@ export function settingsPage(
   );
   signedInPage(
     ctx,
-    { name: 'Settings', tabs: TABS, owner: <UserText text={projectName} />, warning },
+    { name: 'Settings', tabs: TABS, owner: projectName, warning },
     { ...options, section: 'settings' },
     <>
       {body}

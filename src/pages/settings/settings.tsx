@@ -59,7 +59,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
       : (['You are signed out', '/sign-in', 'Sign in'] as const);
     page(
       ctx,
-      { title, section: 'settings' },
+      { title, section: 'settings', isCard: true },
       <>
         {takeNotice(ctx)}
         {!isSignedIn && <p role="status">You’re signed out. Your API keys still work.</p>}

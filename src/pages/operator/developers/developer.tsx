@@ -7,7 +7,7 @@ import { findDeveloper, type Developer } from '../../../developers/developers.js
 import { listEvents } from '../../../events/events.js';
 import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
-import { Badge, BothTimes, Button, Facts, isolated, RelativeTime, UserText } from '../../parts/content/components.js';
+import { Badge, BothTimes, Button, Facts, RelativeTime, UserText } from '../../parts/content/components.js';
 import { PlanName } from '../../parts/content/plan-name.js';
 import { EventTable } from '../../parts/events.js';
 import { FailureList, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
@@ -47,7 +47,7 @@ export function pageOfDeveloper(
   title: string,
   body: ComponentChildren,
 ): void {
-  const trail = { path: developerPath(id), label: isolated(projectName) };
+  const trail = { path: developerPath(id), label: <UserText text={projectName} /> };
   operatorPage(ctx, { title, tab: 'developers', trail }, body);
 }
 
@@ -191,7 +191,8 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
     operatorPage(
       ctx,
       {
-        title: isolated(shown.developer.projectName),
+        title: shown.developer.projectName,
+        isUserText: true,
         tab: 'developers',
         trail: { path: DEVELOPERS, label: 'All developers' },
       },

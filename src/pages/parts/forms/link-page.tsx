@@ -27,7 +27,7 @@ export function addLinkPage(router: PageRouter, { path, opens, isValid, refuse }
     }
     page(
       ctx,
-      { title: 'Sign in', section: 'settings' },
+      { title: 'Sign in', section: 'settings', isCard: true },
       <>
         <p>Sign in to {opens} in this browser. This link works only once.</p>
         <form method="post" action={path}>

@@ -111,13 +111,20 @@ function ThemeChoice(): VNode {
 export function Brand({ label }: { readonly label: string }): VNode {
   return (
     <a class="brand" href="/">
-      <svg class="brand-mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" focusable="false">
-        <rect x="2" y="3" width="5" height="18" rx="1.5" />
-        <rect x="9.5" y="3" width="5" height="18" rx="1.5" />
-        <path d="M17 4.6l2.6-.7a1 1 0 0 1 1.2.7l3 13.5a1 1 0 0 1-.7 1.2l-2.6.7a1 1 0 0 1-1.2-.7l-3-13.5a1 1 0 0 1 .7-1.2z" />
-      </svg>
+      <BrandMark />
       <span>{label}</span>
     </a>
+  );
+}
+
+/** The mark of the service: books on a shelf. */
+export function BrandMark(): VNode {
+  return (
+    <svg class="brand-mark" viewBox="0 0 24 24" width="22" height="22" aria-hidden="true" focusable="false">
+      <rect x="2" y="3" width="5" height="18" rx="1.5" />
+      <rect x="9.5" y="3" width="5" height="18" rx="1.5" />
+      <path d="M17 4.6l2.6-.7a1 1 0 0 1 1.2.7l3 13.5a1 1 0 0 1-.7 1.2l-2.6.7a1 1 0 0 1-1.2-.7l-3-13.5a1 1 0 0 1 .7-1.2z" />
+    </svg>
   );
 }
 

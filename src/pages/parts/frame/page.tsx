@@ -4,7 +4,7 @@ import { render } from 'preact-render-to-string';
 import type { PageContext, PageDescription, PageFrame } from '../context.js';
 import { returnAddress } from '../web/addresses.js';
 import { Representation } from '../../../http/response/representation.js';
-import { Layout } from './document.js';
+import { BrandMark, Layout } from './document.js';
 import { Deployment } from '../content/components.js';
 
 export const HTML = 'text/html; charset=utf-8';
@@ -15,17 +15,27 @@ export interface PageOptions extends PageDescription {
   readonly status?: number | undefined;
 }
 
+interface ColumnOptions extends PageOptions {
+  /** Whether the column is a card with the mark of the service, for the few lines of a sign-in. */
+  readonly isCard?: boolean;
+}
+
 /**
  * Answers with a page of one column under its title, made only for this request.
  *
- * @example page(ctx, { title: 'Sign in', section: 'settings' }, <WaysToSignIn />);
+ * @example page(ctx, { title: 'Sign in', section: 'settings', isCard: true }, <WaysToSignIn />);
  */
-export function page(ctx: PageContext, options: PageOptions, children: ComponentChildren): void {
+export function page(
+  ctx: PageContext,
+  { isCard = false, ...options }: ColumnOptions,
+  children: ComponentChildren,
+): void {
   answerPage(
     ctx,
     options,
     <div class="container">
-      <div class="column">
+      <div class={isCard ? 'column card sign-in' : 'column'}>
+        {isCard && <BrandMark />}
         <h1>{options.title}</h1>
         {children}
       </div>

@@ -2,7 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { PageContext } from '../context.js';
 import { takeNotice } from './notices.js';
 import { answerPage, type PageOptions } from './page.js';
-import { Button } from '../content/components.js';
+import { Button, isolated, UserText } from '../content/components.js';
 import { PlanNames } from '../content/plan-name.js';
 
 /** The pages of one kind of reader. */
@@ -11,8 +11,8 @@ export interface SignedInArea<Id extends string> {
   readonly name: string;
   /** The pages that the navigation lists. */
   readonly tabs: readonly { readonly id: Id; readonly path: string; readonly label: string }[];
-  /** Whose pages they are. */
-  readonly owner: ComponentChildren;
+  /** Whose pages they are: a name that a user may have chosen. */
+  readonly owner: string;
   /** Shown above the heading of every page. */
   readonly warning?: ComponentChildren;
 }
@@ -20,10 +20,12 @@ export interface SignedInArea<Id extends string> {
 /** The title of a page behind sign-in, and its place in the navigation. */
 export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions, 'hasErrors'> {
   readonly tab: Id;
+  /** Whether the title is a name that a user chose. */
+  readonly isUserText?: boolean;
   /** Whether the page begins with a heading of its own. Then only screen readers read the title, which the tab shows. */
   readonly hasOwnHeadings?: boolean;
   /** The page above this one. */
-  readonly trail?: { readonly path: string; readonly label: string } | undefined;
+  readonly trail?: { readonly path: string; readonly label: ComponentChildren } | undefined;
 }
 
 /** The navigation of an area. */
@@ -54,16 +56,20 @@ export function AreaNavigation<Id extends string>({
 export function signedInPage<Id extends string>(
   ctx: PageContext,
   { name, tabs, owner, warning }: SignedInArea<Id>,
-  { tab, trail, hasOwnHeadings = false, ...options }: SignedInPageOptions<Id>,
+  { tab, trail, title, isUserText = false, hasOwnHeadings = false, ...options }: SignedInPageOptions<Id>,
   body: ComponentChildren,
 ): void {
   const notice = takeNotice(ctx);
+  const hasErrors = (options.status ?? 200) >= 400 || notice?.props.role === 'alert';
+  const windowTitle = `${isUserText ? isolated(title) : title} · ${isolated(owner)}`;
   answerPage(
     ctx,
-    { ...options, hasErrors: (options.status ?? 200) >= 400 || notice?.props.role === 'alert', contentId: 'content' },
+    { ...options, title: windowTitle, hasErrors, contentId: 'content' },
     <div class="container">
       <header class="settings-header">
-        <p class="settings-project">{owner}</p>
+        <p class="settings-project">
+          <UserText text={owner} />
+        </p>
         <form method="post" action="/sign-out">
           <Button tone="quiet" label="Sign out" />
         </form>
@@ -77,7 +83,7 @@ export function signedInPage<Id extends string>(
             <a href={trail.path}>{trail.label}</a>
           </p>
         )}
-        <h1 class={hasOwnHeadings ? 'visually-hidden' : undefined}>{options.title}</h1>
+        <h1 class={hasOwnHeadings ? 'visually-hidden' : undefined}>{isUserText ? <UserText text={title} /> : title}</h1>
         <PlanNames.Provider value={ctx.state.planNames ?? new Map<string, string>()}>{body}</PlanNames.Provider>
       </div>
     </div>,

@@ -4,7 +4,7 @@ import { MAX_ACTIVE_KEYS } from '../../../keys/key-change.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { readKeySummary } from '../../../keys/key-summary.js';
 import { createKey, type CreatedKey } from '../../../keys/keys.js';
-import { Button, isolated, Notice, Time } from '../../parts/content/components.js';
+import { Button, Notice, Time, UserText } from '../../parts/content/components.js';
 import { PlanName } from '../../parts/content/plan-name.js';
 import type { PageContext, SiteParts } from '../../parts/context.js';
 import { act } from '../../parts/forms/act.js';
@@ -87,7 +87,7 @@ function NewKeyPage({ created, replaced }: NewKeyProps): VNode {
       </Notice>
       <div data-secret>
         <figure class="new-key secret">
-          <figcaption>{label === null ? 'Your key' : `Your key (${isolated(label)})`}</figcaption>
+          <figcaption>Your key{label !== null && [' (', <UserText text={label} />, ')']}</figcaption>
           <code>{key}</code>
           <div class="cluster">
             <button type="button" class="button button-primary scripted" data-copy autofocus>

@@ -5,7 +5,7 @@ import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-
 import { findPredecessor } from '../../../keys/keys.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { readUsage, type OutcomeTotal } from '../../../usage/read-usage.js';
-import { Button, Notice, isolated, RelativeTime, Time } from '../../parts/content/components.js';
+import { Button, Notice, RelativeTime, Time } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { BY_TIME, Pager, readListPage } from '../../parts/forms/list-page.js';
@@ -43,9 +43,8 @@ export function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireS
   router.get(KEY_PATH, requireSession, async (ctx) => {
     const details = await loadKeyDetails(db, ctx);
     const { label, prefix } = details.record;
-    const title = label === null ? prefix : isolated(label);
     const trail = { path: KEYS_PATH, label: 'All keys' };
-    settingsPage(ctx, { title, tab: 'keys', trail }, <KeyPage {...details} />);
+    settingsPage(ctx, { title: label ?? prefix, isUserText: true, tab: 'keys', trail }, <KeyPage {...details} />);
   });
 
   // The script polls it while it waits for the first request of a key: no content until then.

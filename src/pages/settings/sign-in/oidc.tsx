@@ -141,7 +141,7 @@ function requireStorable({ subject }: Identity): void {
 function showUnlinked(ctx: PageContext, { issuer, subject }: Identity): void {
   page(
     ctx,
-    { title: 'Your identity is not linked yet', section: 'settings', status: 403 },
+    { title: 'Your identity is not linked yet', section: 'settings', status: 403, isCard: true },
     <>
       <p>
         You signed in with your provider, but your identity is not linked to a project on this service. Send these two
@@ -173,7 +173,7 @@ export function addSignUp(router: PageRouter, parts: SiteParts): void {
     const plan = (await readPlanNames(db)).get(FIRST_PLAN) ?? FIRST_PLAN;
     const status = submission.errors.project_name === undefined ? 200 : 422;
     const body = <SignUpPage plan={plan} submission={submission} />;
-    page(ctx, { title: 'Name your project', section: 'settings', status }, body);
+    page(ctx, { title: 'Name your project', section: 'settings', status, isCard: true }, body);
   };
 
   router.get('/sign-up', async (ctx) => {
