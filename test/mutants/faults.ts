@@ -289,7 +289,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'a meter has no label', of: 'QuotaMeter',
       swap: ['<label for={id}>', '<label>'], suites: ['pages/states'] },
     { fault: 'buttons that end sessions cannot be told apart', of: 'SessionTable',
-      swap: ['aria-label={`End session ${id}, ${browserName(userAgent)}`}', ''], suites: ['pages/states'] },
+      swap: ['aria-label={`Sign out ${browserName(userAgent)}, session ${id}`}', ''], suites: ['pages/states'] },
     { fault: 'keys that have ended can be revoked, and active ones cannot', of: 'KeyTable',
       swap: ['isAccepted(record) && actionsOn(record)', '!isAccepted(record) && actionsOn(record)'], suites: ['pages/links'] },
     { fault: 'the second page of a list loses its filter', of: 'readListPage',

@@ -75,9 +75,9 @@ export function SessionTable({ sessions, own }: SessionTableProps): VNode {
                 <button
                   class="button button-quiet danger"
                   type="submit"
-                  aria-label={`End session ${id}, ${browserName(userAgent)}`}
+                  aria-label={`Sign out ${browserName(userAgent)}, session ${id}`}
                 >
-                  End
+                  Sign out
                 </button>
               </form>,
             ]

@@ -207,8 +207,13 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
   return (
     <>
       <p>
+        {isInUse(record) && (
+          <strong>
+            Warning: it was used <RelativeTime at={record.lastUsedAt} />.
+          </strong>
+        )}{' '}
         Revoking <KeyReference {...record} /> cannot be undone. Requests with it then fail immediately.{' '}
-        <LastUse of="It" record={record} />
+        {!isInUse(record) && <LastUse of="It" record={record} />}
       </p>
       {replaced !== undefined && (
         <Notice tone="warning">
@@ -220,6 +225,11 @@ export function RevokeForm({ record, replaced }: RevokeFormProps): VNode {
       <Form action={`${path}/revoke`} label={`Revoke ${record.prefix}`} tone="danger" cancel={path} />
     </>
   );
+}
+
+/** Whether a key was used in the last 24 hours. */
+function isInUse({ lastUsedAt }: KeyRecord): boolean {
+  return lastUsedAt !== null && Date.parse(lastUsedAt) > Date.now() - 86_400_000;
 }
 
 interface LastUseProps {

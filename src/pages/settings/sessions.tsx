@@ -64,19 +64,18 @@ function SessionsPage({ ownId, sessions }: Awaited<ReturnType<typeof loadSession
   return (
     <>
       <p>
-        These browsers are signed in to your project. If you do not recognise one, end its session and contact{' '}
-        <Operator />.
+        These browsers are signed in to your project. If you do not recognise one, sign it out and contact <Operator />.
       </p>
       <SessionTable sessions={sessions.rows} own={{ id: ownId, endPath: `${PATH}/end` }} />
       <Pager page={sessions} />
       <div class="cluster">
         {sessions.rows.some(({ id }) => id !== ownId) && (
           <form method="post" action={`${PATH}/end-others`}>
-            <FormActions label="End all other sessions" tone="danger" />
+            <FormActions label="Sign out everywhere else" tone="danger" />
           </form>
         )}
         <form method="post" action={`${PATH}/end-all`}>
-          <FormActions label="End all sessions, including this one" tone="danger" />
+          <FormActions label="Sign out everywhere, including here" tone="danger" />
         </form>
       </div>
     </>

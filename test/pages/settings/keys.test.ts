@@ -271,12 +271,14 @@ describe('the pages of keys', () => {
     const path = `${LIST}/${prefix}/revoke`;
     assert.ok((await htmlOf(path)).includes('has never been used.'));
     await service.db('api_keys').where({ prefix }).update({ last_used_at: '2026-01-02T03:04:05Z' });
-    assert.ok((await htmlOf(path)).includes('2026-01-02 03:04 UTC'));
+    assert.match(await read(path), / immediately\. It was last used .*2026-01-02 03:04 UTC/);
+    await service.db('api_keys').where({ prefix }).update({ last_used_at: service.db.fn.now() });
+    assert.match(await read(path), /Revoke svc_\w+ Warning: it was used just now/);
     // Revoking needs no recent sign-in.
     await makeSignInOld();
     const { status, headers } = await visitor.post(path);
     assert.deepEqual([status, headers.location], [303, `${LIST}/${prefix}`]);
-    const said = 'This key has been revoked. Requests that use it fail from now on.';
+    const said = 'This key has been revoked. Requests with it now fail.';
     assert.ok((await htmlOf(`${LIST}/${prefix}`)).includes(said));
     assert.ok(!(await htmlOf(`${LIST}/${prefix}`)).includes(said));
     assert.match(await read('/settings/events'), new RegExp(`Key revoked ${prefix} You .* Key created .* ${prefix} `));

@@ -209,7 +209,7 @@ describe('sign-in links and sessions', () => {
     const visitors = [await signIn(service, id), await signIn(service, id)] as const;
     assert.ok((await visitors[0].get('/settings')).text.includes('Your account is suspended.'));
     assert.equal((await visitors[0].post('/settings/sessions/end-all')).headers.location, '/signed-out');
-    assert.ok((await visitors[0].get('/signed-out')).text.includes('All your sessions have ended.'));
+    assert.ok((await visitors[0].get('/signed-out')).text.includes('All your browsers are signed out.'));
     for (const visitor of visitors) assert.equal((await visitor.get('/settings')).status, 303);
   });
 
@@ -217,13 +217,13 @@ describe('sign-in links and sessions', () => {
     const id = await newDeveloper(service.db);
     const here = await signIn(service, id);
     const sessions = async (): Promise<string> => (await here.get('/settings/sessions')).text;
-    assert.ok(!(await sessions()).includes('End all other sessions'));
+    assert.ok(!(await sessions()).includes('Sign out everywhere else'));
     const [there, stranger] = [await signIn(service, id), await signIn(service, await newDeveloper(service.db))];
     const unused = await createSignInLink(service.db, id);
-    assert.ok((await sessions()).includes('End all other sessions'));
+    assert.ok((await sessions()).includes('Sign out everywhere else'));
     const { headers } = await here.post('/settings/sessions/end-others');
     assert.equal(headers.location, '/settings/sessions');
-    assert.ok((await sessions()).includes('All your other sessions have ended.'));
+    assert.ok((await sessions()).includes('All your other browsers are signed out.'));
     assert.equal((await there.get('/settings')).status, 303);
     assert.equal((await visit().post('/sign-in/link', { token: unused })).status, 403);
     for (const visitor of [here, stranger]) assert.equal((await visitor.get('/settings')).status, 200);

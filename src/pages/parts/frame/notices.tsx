@@ -10,7 +10,7 @@ const WAITING_SECONDS = 60;
 
 /** The texts that confirm an action. */
 const CONFIRMATIONS = {
-  revoked: 'This key has been revoked. Requests that use it fail from now on.',
+  revoked: 'This key has been revoked. Requests with it now fail.',
   already_revoked: 'This key was already revoked.',
   already_ended: 'This key has already ended.',
   unchanged: 'No changes were made.',
@@ -20,9 +20,9 @@ const CONFIRMATIONS = {
   passkey_removed:
     'The passkey has been removed and can no longer sign in. Delete it from your device or password manager too.',
   signed_in_already: 'This sign-in link no longer works, but you are already signed in.',
-  session_ended: 'The session has ended.',
-  other_sessions_ended: 'All your other sessions have ended.',
-  all_sessions_ended: 'All your sessions have ended.',
+  session_ended: 'The browser is signed out.',
+  other_sessions_ended: 'All your other browsers are signed out.',
+  all_sessions_ended: 'All your browsers are signed out.',
   suspended: 'The developer is suspended. Their keys are refused from now on.',
   reinstated: 'The developer is reinstated. Their keys are accepted again.',
   plan_changed: 'The plan of new keys has been changed.',

@@ -33,7 +33,12 @@ async function loadSignIn(db: Knex, ctx: PageContext) {
 async function showSignIn(ctx: PageContext, { db, site }: SiteParts, failure?: string): Promise<void> {
   page(
     ctx,
-    { title: 'Sign in', section: 'settings', isCard: true, ...(failure !== undefined && { status: 403, hasErrors: true }) },
+    {
+      title: 'Sign in',
+      section: 'settings',
+      isCard: true,
+      ...(failure !== undefined && { status: 403, hasErrors: true }),
+    },
     <SignInPage {...await loadSignIn(db, ctx)} site={site} failure={failure} />,
   );
 }
