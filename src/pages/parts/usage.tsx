@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../usage/read-usage.js';
 import type { UsageCounts } from '../../usage/outcome.js';
-import { Stats } from './content/components.js';
+import { Stats, type Named } from './content/components.js';
 import { numeric, Table } from './content/table.js';
 
 /** The name of each kind of outcome, in the order in which they are shown. */
@@ -23,14 +23,39 @@ export function countCells(counts: UsageCounts): string[] {
   return [...[total(counts), ...KIND_NAMES.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
 }
 
-/** The number of requests, by outcome. The marks are those of the chart. */
-export function Outcomes({ counts }: { readonly counts: UsageCounts }): VNode {
+/** More than this part of the requests is many, for what the client can change. */
+const MANY = 0.1;
+
+/** Whether so many requests ended in a way that somebody should act. One error of the service's own is enough. */
+function isAlarming(kind: keyof UsageCounts, counts: UsageCounts): boolean {
+  if (kind === 'served') return false;
+  return counts[kind] > (kind === 'failed' ? 0 : MANY * total(counts));
+}
+
+interface OutcomesProps {
+  readonly counts: UsageCounts;
+  /** Other figures, which come first. */
+  readonly first?: Named;
+}
+
+/** The number of requests, by outcome. The marks are those of the chart; those that somebody should act on stand out. */
+export function Outcomes({ counts, first }: OutcomesProps): VNode {
   const marked = (kind: keyof UsageCounts, text: string): VNode => (
-    <span class={counts[kind] > 0 ? `outcome outcome-${kind}` : undefined}>{text}</span>
+    <span class={counts[kind] > 0 ? `outcome outcome-${kind}` : undefined}>
+      {isAlarming(kind, counts) ? (
+        <strong class={kind === 'refused' ? 'alarm tone-warning' : 'alarm tone-danger'}>
+          {text}
+          <span class="visually-hidden">, needs attention</span>
+        </strong>
+      ) : (
+        text
+      )}
+    </span>
   );
   return (
     <Stats
       stats={{
+        ...first,
         Requests: formatCount(total(counts)),
         'Success rate': marked('served', successRate(counts)),
         ...Object.fromEntries(

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { h } from 'preact';
+import { render } from 'preact-render-to-string';
 import type { KeyRecord } from '../../../src/keys/key-record.js';
 import { createKey } from '../../../src/keys/keys.js';
 import type { Outcome } from '../../../src/usage/outcome.js';
 import { appendUsage } from '../../../src/usage/usage-log.js';
-import { scaleLines } from '../../../src/pages/parts/usage.js';
+import { Outcomes, scaleLines } from '../../../src/pages/parts/usage.js';
 import { resetTime } from '../../../src/pages/settings/usage/quotas.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, type Visitor } from '../../support/http/visitor.js';
@@ -199,6 +201,30 @@ describe('the usage page', () => {
       }
     }
     assert.ok((await stranger.get('/settings/usage')).text.includes('No such requests in the last 30 days'));
+  });
+});
+
+describe('the numbers of requests', () => {
+  const NONE = { served: 0, rejected: 0, refused: 0, failed: 0 };
+
+  it('a server error stands out, and other errors do above a tenth of the requests, not only by colour', () => {
+    for (const [counts, tones] of [
+      [{ served: 1_000 }, []],
+      [{ served: 1_000, failed: 1 }, ['danger 1']],
+      [{ served: 90, refused: 10 }, []],
+      [{ served: 89, refused: 11 }, ['warning 11']],
+      [{ served: 90, rejected: 10 }, []],
+      [{ served: 89, rejected: 11 }, ['danger 11']],
+    ] as const) {
+      const html = render(h(Outcomes, { counts: { ...NONE, ...counts } }));
+      const alarms = html.matchAll(
+        /<strong class="alarm tone-(\w+)">(\d+)<span class="visually-hidden">, needs attention/g,
+      );
+      assert.deepEqual(
+        Array.from(alarms, ([, tone, count]) => `${tone} ${count}`),
+        tones,
+      );
+    }
   });
 });
 

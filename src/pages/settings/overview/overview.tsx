@@ -11,11 +11,11 @@ import { describeLimits } from '../../../limits/quotas.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { readRecentUsage } from '../../../usage/read-usage.js';
 import { Identities } from '../../parts/accounts.js';
-import { Button, Operator, RelativeTime, UserText, Facts, Stats } from '../../parts/content/components.js';
+import { Button, Operator, RelativeTime, UserText, Facts } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { readTogether } from '../../parts/read-together.js';
-import { successRate, total } from '../../parts/usage.js';
+import { Outcomes, total } from '../../parts/usage.js';
 import { failuresAddress } from '../filters.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
@@ -102,14 +102,12 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
   return (
     <>
       <section>
-        <h2 id="today">Today</h2>
-        <Stats
-          stats={{
-            'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>],
-            'Requests since 00:00 UTC': formatCount(total(today)),
-            'Success rate': successRate(today),
-            'Rate limited': formatCount(today.refused),
-          }}
+        <h2 id="today">
+          Today <span class="aside">since 00:00 UTC</span>
+        </h2>
+        <Outcomes
+          counts={today}
+          first={{ 'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>] }}
         />
         {today.served < total(today) && (
           <p>
