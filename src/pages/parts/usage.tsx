@@ -104,7 +104,7 @@ export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
 }
 
 /** @returns the share of requests with success (2xx or 304), such as `99.9%`: 100% only for all. A dash for no requests */
-export function successRate(counts: UsageCounts): string {
+function successRate(counts: UsageCounts): string {
   const all = total(counts);
   if (all === 0) return '–';
   return counts.served === all ? '100%' : `${Math.min((counts.served / all) * 100, 99.9).toFixed(1)}%`;
