@@ -59,10 +59,9 @@ function EventsPage({ keys, group, events, leftOut }: Awaited<ReturnType<typeof 
       <p>Every change to your keys and your account, newest first.</p>
       <LeftOut filters={leftOut} />
       <div class="toolbar">
-        <FilterForm path={PATH} keys={keys}>
+        <FilterForm path={PATH} keys={keys} isFiltered={group !== undefined}>
           <Choice name="kind" label="Kind" all="All events" options={Object.entries(GROUPS)} value={group} />
         </FilterForm>
-        {(keys.chosen ?? group) !== undefined && <a href={PATH}>Show all</a>}
       </div>
       <EventTable events={events.rows} />
       <Pager page={events} />

@@ -47,13 +47,13 @@ export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { r
 
 function FailuresPage(shown: Awaited<ReturnType<typeof loadFailures>>): VNode {
   const { keys, code, operation, hour, requestId, failures, leftOut } = shown;
-  const isFiltered = [keys.chosen, code, operation, hour, requestId].some((value) => value !== undefined);
+  const isFiltered = [code, operation, hour, requestId].some((value) => value !== undefined);
   return (
     <>
       <p>{KEPT}</p>
       <LeftOut filters={leftOut} />
       <div class="toolbar">
-        <FilterForm path={PATH} keys={keys}>
+        <FilterForm path={PATH} keys={keys} isFiltered={isFiltered}>
           <Choice name="code" label="Error" all="All errors" options={Object.keys(ERROR_CODES)} value={code} />
           <OperationChoice value={operation} />
           <label>
@@ -65,9 +65,8 @@ function FailuresPage(shown: Awaited<ReturnType<typeof loadFailures>>): VNode {
             <input class="input" name="request" value={requestId} maxLength={MAX_REQUEST_ID} autocomplete="off" />
           </label>
         </FilterForm>
-        {isFiltered && <a href={PATH}>Show all</a>}
       </div>
-      <FailureList failures={failures.rows} isFiltered={isFiltered} />
+      <FailureList failures={failures.rows} isFiltered={isFiltered || keys.chosen !== undefined} />
       <Pager page={failures} />
       <p class="muted small">
         Times are in UTC. An error shows here about ten seconds later. A server that crashes loses those it has not

@@ -73,12 +73,16 @@ interface FilterFormProps {
   /** What else stands in the query of the address. */
   readonly query?: Readonly<Record<string, string>>;
   readonly keys: Awaited<ReturnType<typeof readKeyChoice>>;
+  /** Whether another filter than the key limits the page now. */
+  readonly isFiltered: boolean;
   /** What else the page can be limited to. */
   readonly children?: ComponentChildren;
 }
 
 /** A form that limits a page to one key, and by other filters. */
-export function FilterForm({ path, query = {}, keys: { chosen, listed }, children }: FilterFormProps): VNode {
+export function FilterForm(props: FilterFormProps): VNode {
+  const { path, query = {}, keys, isFiltered, children } = props;
+  const { chosen, listed } = keys;
   return (
     <form class="filter" method="get" action={path}>
       {Object.entries(query).map(([name, value]) => (
@@ -96,6 +100,7 @@ export function FilterForm({ path, query = {}, keys: { chosen, listed }, childre
       />
       {children}
       <Button label="Show" />
+      {(chosen !== undefined || isFiltered) && <a href={pageAddress(path, Object.entries(query))}>Show all</a>}
     </form>
   );
 }

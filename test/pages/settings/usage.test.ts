@@ -168,11 +168,10 @@ describe('the usage page', () => {
       `href="/settings/usage.csv?range=24h&amp;${limits}"`,
       `href="/settings/usage?range=24h&amp;key=${key.prefix}&amp;operation=getTitle"`,
       `href="/settings/usage/failed?key=${key.prefix}&amp;code=title_not_found&amp;operation=getTitle"`,
-      '<a href="/settings/usage?range=24h">Show all requests<',
+      '<a href="/settings/usage?range=24h">Show all<',
     ]) {
       assert.ok(text.includes(part), part);
     }
-    assert.match(text, new RegExp(`Only the key .*<code>${key.prefix}</code>, <code>getTitle</code>, <code>`));
   });
 
   it('the same requests are downloaded as CSV', async () => {

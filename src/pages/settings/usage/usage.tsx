@@ -5,7 +5,6 @@ import { ERROR_CODES, type ErrorCode } from '../../../errors.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { OUTCOMES, type Outcome } from '../../../usage/outcome.js';
 import { readUsage, readUsageCsv, USAGE_RANGES, type Usage, type UsageRange } from '../../../usage/read-usage.js';
-import { UserText } from '../../parts/content/components.js';
 import { numeric, Table } from '../../parts/content/table.js';
 import type { SiteParts } from '../../parts/context.js';
 import { findLeftOut, LeftOut } from '../../parts/forms/left-out.js';
@@ -94,8 +93,8 @@ export function addUsage(router: SettingsRouter, parts: SiteParts, { requireSess
 }
 
 function UsagePage(usage: ChosenUsage): VNode {
-  const { choice, keys, leftOut, plans, buckets } = usage;
-  const { range, operation, outcome } = choice;
+  const { choice, leftOut, plans, buckets } = usage;
+  const { range, outcome } = choice;
   const counts = sumOf(buckets);
   const errors = { ...choice, code: errorOf(outcome) };
   return (
@@ -104,11 +103,6 @@ function UsagePage(usage: ChosenUsage): VNode {
         <LeftOut filters={leftOut} />
         <Toolbar {...usage} />
         <h2 id="requests">Requests in the last {RANGES[range]}</h2>
-        {(keys.chosen ?? operation ?? outcome) !== undefined && (
-          <p>
-            <Chosen {...usage} /> <a href={addressOf(PATH, { range })}>Show all requests</a>
-          </p>
-        )}
         <Outcomes counts={counts} />
         {counts.served < total(counts) && (
           <p>
@@ -166,7 +160,7 @@ function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
         chosen={range}
         addressOf={(each) => addressOf(PATH, { ...choice, range: each as UsageRange })}
       />
-      <FilterForm path={PATH} query={{ range }} keys={keys}>
+      <FilterForm path={PATH} query={{ range }} keys={keys} isFiltered={(operation ?? outcome) !== undefined}>
         <OperationChoice ids={listed} value={operation} />
         <Choice name="outcome" label="Outcome" all="All outcomes" options={outcomes} value={outcome} />
       </FilterForm>
@@ -176,20 +170,6 @@ function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
 
 function distinct<T>(values: readonly (T | undefined)[]): readonly T[] {
   return [...new Set(values)].filter((value) => value !== undefined);
-}
-
-/** A sentence about what the page is limited to. */
-function Chosen({ keys: { chosen }, choice: { operation, outcome } }: ChosenUsage): VNode {
-  const limits = [
-    chosen && (
-      <>
-        the key {chosen.label !== null && <UserText text={chosen.label} />} <code>{chosen.prefix}</code>
-      </>
-    ),
-    operation !== undefined && <OperationName id={operation} />,
-    outcome !== undefined && <code>{outcome}</code>,
-  ].filter(Boolean);
-  return <>Only {limits.map((limit, index) => [index > 0 && ', ', limit])}.</>;
 }
 
 function OperationName({ id }: { readonly id: string }): VNode {
