@@ -16,12 +16,20 @@ export interface Entry {
   readonly name: string;
   /** Other names that find it. */
   readonly aliases?: readonly string[];
-  /** What it belongs to, or its status or type. */
+  /** Its kind, what it belongs to, or its status. */
   readonly context: string;
-  /** Where it is described. */
+  /** Where it is described; the first of its places if it has several. */
   readonly address: string;
+  /** The operations or schemas that have it, for a parameter or a field. */
+  readonly places?: readonly Place[];
   /** In plain text. */
   readonly text: string;
+}
+
+/** Where one of several that are described in the same words stands. */
+interface Place {
+  readonly label: string;
+  readonly address: string;
 }
 
 /** What people search for under other names than those of a heading or an operation. */
@@ -79,14 +87,14 @@ const LANDING_ENTRIES: readonly Entry[] = [
 
 /** @returns an entry for each part of the contract and of the guides that has an address */
 export async function listEntries(contract: Contract, guides: readonly Guide[]): Promise<readonly Entry[]> {
-  const entries = [
+  const entries = fold([
     ...listOperations(contract),
     ...listErrors(guides),
     ...LANDING_ENTRIES,
     ...OTHER_ENTRIES,
     ...listComponents(contract),
     ...listChapters(contract, guides),
-  ];
+  ]);
   for (const { name, title, description, text } of guides) {
     // Between guides, other requests get their turn.
     await setImmediate();
@@ -96,6 +104,18 @@ export async function listEntries(contract: Contract, guides: readonly Guide[]):
     entries.push(...listSections(text, page));
   }
   return entries;
+}
+
+/** @returns the entries, those of the same name, kind and text as one with the places of all */
+function fold(entries: readonly Entry[]): Entry[] {
+  const folded = new Map<string, Entry>();
+  for (const entry of entries) {
+    const { group, name, context, text, places = [] } = entry;
+    const key = JSON.stringify([group, name, context, text]);
+    const first = folded.get(key) ?? entry;
+    folded.set(key, first === entry ? entry : { ...first, places: [...(first.places ?? []), ...places] });
+  }
+  return [...folded.values()];
 }
 
 /** @returns an entry for a part of the reference, by its id there and its description in Markdown */
@@ -111,12 +131,20 @@ function partOf(
   return { group, name, aliases, context, address: `/docs#${id}`, text: text.join(' ') };
 }
 
+/** The heading of what operations and schemas consist of. */
+const PARTS = 'Parameters and fields';
+
+/** @returns an entry with the operation or schema that it is a part of */
+function inPlace(label: string, entry: Entry): Entry {
+  return { ...entry, places: [{ label, address: entry.address }] };
+}
+
 function listOperations(contract: Contract): Entry[] {
   return operationsOf(contract).flatMap(({ operationId: id, summary, description, method, path, parameters = [] }) => [
     partOf('Operations', summary, `${method} ${path}`, id, description, [id, path, ...(ALIASES[id] ?? [])]),
     ...parameters.map((parameter) => {
-      const { name, in: place, description: text } = resolve(contract, parameter).part;
-      return partOf('Parameters and fields', name, `${place} parameter · ${summary}`, parameterId(id, name), text);
+      const { name, in: sentIn, description: text } = resolve(contract, parameter).part;
+      return inPlace(summary, partOf(PARTS, name, `${sentIn} parameter`, parameterId(id, name), text));
     }),
   ]);
 }
@@ -143,7 +171,7 @@ function listComponents(contract: Contract): Entry[] {
     ...Object.entries(schemas).flatMap(([schema, part]) =>
       fieldsOf(contract, part).map(({ name, field }) => {
         const { description } = resolve(contract, field).part;
-        return partOf('Parameters and fields', name, `field · ${schema}`, fieldId(schema, name), description);
+        return inPlace(schema, partOf(PARTS, name, 'field', fieldId(schema, name), description));
       }),
     ),
     ...Array.from(distinct, ([name, shared]) =>

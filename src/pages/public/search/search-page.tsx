@@ -1,11 +1,11 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { looksLikeKey } from '../../../keys/api-key.js';
 import type { PageRouter } from '../../parts/context.js';
 import type { PublicParts } from '../context.js';
 import { cached } from '../../../platform/async/cached.js';
 import { queryOf, seeOther } from '../../parts/web/addresses.js';
 import { answerPage } from '../../parts/frame/page.js';
-import { MAX_QUERY, SEARCH_PATH, SearchBox } from '../../parts/content/search-form.js';
+import { MAX_QUERY, SEARCH_PATH } from '../../parts/content/search-form.js';
 import { listEntries } from './search-index.js';
 import { createSearch, type Found, type Piece, type Results, type Search } from './search.js';
 
@@ -88,18 +88,33 @@ function resultsLine(query: string, { groups, missing }: Results): string {
   return `${count} for “${query}”.${unknown}`;
 }
 
-function Result({ entry: { context, address }, name, snippet }: Found): VNode {
+function Result({ entry: { context, address, places = [] }, name, snippet }: Found): VNode {
+  const [first, second] = places;
+  const found = (...more: readonly ComponentChildren[]): VNode => (
+    <>
+      <b>
+        <Pieces pieces={name} />
+      </b>{' '}
+      <small>
+        {context}
+        {more}
+      </small>
+      <span>
+        <Pieces pieces={snippet} />
+      </span>
+    </>
+  );
   return (
     <li>
-      <a href={address}>
-        <b>
-          <Pieces pieces={name} />
-        </b>{' '}
-        <small>{context}</small>
-        <span>
-          <Pieces pieces={snippet} />
-        </span>
-      </a>
+      {second === undefined ? (
+        <a class="found-entry" href={address}>
+          {found(first && ` · ${first.label}`)}
+        </a>
+      ) : (
+        <div class="found-entry">
+          {found(places.map((place, index) => [index === 0 ? ' · ' : ', ', <a href={place.address}>{place.label}</a>]))}
+        </div>
+      )}
     </li>
   );
 }

@@ -22,6 +22,9 @@ const MISTYPED = { fuzzy: (term: string) => (/^\p{L}{5,}$/u.test(term) ? 0.3 : f
 /** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
 const WORD = /[\p{Lu}\p{N}]+[\p{Ll}\p{N}]*|[\p{Ll}\p{N}]+/gu;
 
+/** Words that are written as one: `If-None-Match`, `next_since`. */
+const JOINED_WORDS = /[\p{L}\p{N}]+(?:[-_][\p{L}\p{N}]+)*/gu;
+
 /** Words that say little. */
 const STOP_WORDS = new Set(
   (
@@ -72,11 +75,11 @@ export async function createSearch(entries: readonly Entry[]): Promise<Search> {
   });
   // In pieces, between which other requests get their turn.
   await index.addAllAsync(
-    entries.map(({ name, aliases = [], context, text }, id) => ({
+    entries.map(({ name, aliases = [], context, places = [], text }, id) => ({
       id,
       name: withJoined(name),
       aliases: aliases.map(withJoined).join(' '),
-      context,
+      context: [context, ...places.map(({ label }) => label)].join(' '),
       text,
     })),
   );
@@ -151,15 +154,19 @@ function cut(text: string, place: number): string {
   return `${from > 0 ? '… ' : ''}${text.slice(from, to > from ? to : from + SNIPPET)} …`;
 }
 
-/** Splits a text into the words that match and what stands between. */
+/** Splits a text into the words that match and what stands between. Joined words are one if all of them match. */
 function split(text: string, terms: ReadonlySet<string>): readonly Piece[] {
   const pieces: Piece[] = [];
   let end = 0;
-  for (const { 0: word, index } of text.matchAll(WORD)) {
-    const term = termOf(word);
-    if (term === undefined || !terms.has(term)) continue;
-    pieces.push({ text: text.slice(end, index), isMatch: false }, { text: word, isMatch: true });
-    end = index + word.length;
+  for (const { 0: whole, index } of text.matchAll(JOINED_WORDS)) {
+    const words = Array.from(whole.matchAll(WORD), ({ 0: word, index: at }) => ({ word, from: index + at }));
+    const counted = words.filter(({ word }) => termOf(word) !== undefined);
+    const matching = counted.filter(({ word }) => terms.has(termOf(word) ?? ''));
+    const isWhole = matching.length > 0 && matching.length === counted.length;
+    for (const { word, from } of isWhole ? [{ word: whole, from: index }] : matching) {
+      pieces.push({ text: text.slice(end, from), isMatch: false }, { text: word, isMatch: true });
+      end = from + word.length;
+    }
   }
   return [...pieces, { text: text.slice(end), isMatch: false }].filter((piece) => piece.text !== '');
 }

@@ -113,6 +113,29 @@ describe('the search', () => {
     ]);
   });
 
+  it('a name of several words is marked whole where all its words match, and otherwise each word that does', () => {
+    const nameOf = (query: string) =>
+      search(query)
+        .groups.flatMap(({ found }) => found)
+        .find(({ entry }) => entry.name === 'If-None-Match')?.name;
+    assert.deepEqual(nameOf('if-none-match'), [{ text: 'If-None-Match', isMatch: true }]);
+    assert.deepEqual(nameOf('none'), [
+      { text: 'If-', isMatch: false },
+      { text: 'None', isMatch: true },
+      { text: '-Match', isMatch: false },
+    ]);
+  });
+
+  it('what several operations or schemas describe in the same words is one result that leads to each of them', () => {
+    const places = operationsOf(contract)
+      .filter(({ parameters = [] }) =>
+        parameters.some((parameter) => resolve(contract, parameter).part.name === 'If-None-Match'),
+      )
+      .map(({ operationId, summary }) => ({ label: summary, address: `/docs#${operationId}-If-None-Match` }));
+    assert.ok(places.length > 1);
+    assert.deepEqual(best('If-None-Match').places, places);
+  });
+
   it('a query without letters or digits, or only with words that are nowhere, finds nothing', () => {
     for (const query of ['', '  ', '.*', 'of', '(((('])
       assert.deepEqual(search(query), { groups: [], missing: [] }, query);
@@ -215,8 +238,12 @@ describe('the search page', () => {
     const { text } = await send(url, '/docs/search?q=has_more');
     assert.match(text, /<h2[^>]*>Parameters and fields</);
     assert.match(text, /<input[^>]* type="search"[^>]* value="has_more"/);
-    const [, result = ''] = /<a href="\/docs#schema-ChangesMeta-has_more">(.*?)<\/a>/s.exec(text) ?? [];
-    assert.match(result, /<mark>has<\/mark>_<mark>more<\/mark>/);
+    const [, result = ''] = /<a [^>]*href="\/docs#schema-ChangesMeta-has_more">(.*?)<\/a>/s.exec(text) ?? [];
+    assert.ok(result.includes('<mark>has_more</mark>'), result);
+    const { text: shared } = await send(url, '/docs/search?q=x-request-id');
+    for (const { operationId } of operationsOf(contract)) {
+      assert.ok(shared.includes(`<a href="/docs#${operationId}-X-Request-Id">`), operationId);
+    }
     for (const [query, line] of [
       ['504', 'No results for “504”. The API never responds with status 504.'],
       ['limits zzzz', 'for “limits zzzz”. Nothing contains “zzzz”.'],
