@@ -50,7 +50,7 @@ describe('the site', () => {
     assertHeaders(again, SECURITY_FIELDS);
   });
 
-  it('the header fields of every page keep other origins out', async () => {
+  it('the header fields of every page keep other origins out, and its header has the only search', async () => {
     const { developerId, prefix } = await createSampleDeveloper(service.db);
     const visitor = await signIn(service, developerId);
     for (const path of [...PAGES, ...settingsPages(prefix)]) {
@@ -58,6 +58,12 @@ describe('the site', () => {
       const isLink = path.startsWith('/sign-in/link/');
       const page = await (isLink ? new Visitor(service.url) : visitor).get(path, BROWSER);
       assertPage(page, isLink ? 403 : 200);
+      const [header = '', ...others] = page.text.split('<main');
+      assert.deepEqual(
+        [header, ...others].map((part) => part.split('<search').length - 1),
+        [1, 0],
+        path,
+      );
     }
   });
 

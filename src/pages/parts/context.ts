@@ -58,6 +58,8 @@ export interface PageDescription {
   readonly address?: string | undefined;
   /** The id of the element that "Skip to content" leads to; by default everything below the header. */
   readonly contentId?: string;
+  /** What the page is the answer to, for the search in the header. On a phone, other pages have only its button. */
+  readonly query?: string;
   /** The entry of the navigation to mark, if any. */
   readonly section?: 'home' | 'docs' | 'guides' | 'settings';
 }

@@ -197,18 +197,38 @@ function scrollIntoRow(row, part) {
   row.scrollLeft += part.getBoundingClientRect().left - row.getBoundingClientRect().left - row.clientWidth / 3;
 }
 
-/** Leads the key `/` to the search of the page, unless the reader has turned that off. */
+/** The search in the header; operators have none. */
+const searchField = document.querySelector('[aria-keyshortcuts="/"]');
+
+/** Leads the key `/` to the search, unless the reader has turned that off. */
 function search(event) {
   const isSlash = event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey;
   const isTyping = event.target.closest?.('input:not([type="radio"], [type="checkbox"]), textarea, select');
-  const fields = all('[aria-keyshortcuts="/"]');
-  if (!isSlash || isTyping || fields.length === 0 || recall('search-slash') === 'off') return;
+  if (!isSlash || isTyping || searchField === null || recall('search-slash') === 'off') return;
   event.preventDefault();
-  const field = fields.find((each) => each.checkVisibility({ visibilityProperty: true }));
-  // On a narrow screen the field of the header is on a page of its own.
-  if (field === undefined) return fields[0].form.requestSubmit();
-  field.focus();
-  field.select();
+  // On a narrow screen the field is on a page of its own.
+  if (!searchField.checkVisibility()) return searchField.form.requestSubmit();
+  searchField.focus();
+  searchField.select();
+}
+
+/** Replaces the results of a search while the next one is typed. Where that fails, the form can still be sent. */
+function searchWhileTyping(parts) {
+  let latest;
+  searchField.addEventListener('input', async () => {
+    latest?.abort();
+    const { signal } = (latest = new AbortController());
+    const address = `?${new URLSearchParams({ q: searchField.value })}`;
+    try {
+      const bounded = AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
+      const response = await fetch(address, { signal: bounded });
+      const found = all('[data-results]', new DOMParser().parseFromString(await response.text(), 'text/html'));
+      parts.forEach((part, index) => part.replaceChildren(...found[index].childNodes));
+      history.replaceState(history.state, '', response.url);
+    } catch {
+      if (!signal.aborted) parts[0].textContent = 'Press Enter to search.';
+    }
+  });
 }
 
 /** Makes a checkbox turn the key `/` off, and on again. */
@@ -486,6 +506,8 @@ if (navigator.clipboard) {
 all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
 all('[data-search-slash]').forEach(rememberSlash);
+const results = all('[data-results]');
+if (results.length > 0) searchWhileTyping(results);
 all('[data-try]').forEach(enableTrying);
 all('.settings-nav [aria-current]').forEach((tab) => scrollIntoRow(tab.closest('ul'), tab));
 all('.sidebar').forEach(markPlace);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createKey } from '../../../src/keys/keys.js';
 import { eventually } from '../../support/eventually.js';
 import type { Stage } from './stage.js';
 
@@ -100,7 +101,7 @@ export function readingStories(stage: Stage): void {
     );
   });
 
-  it('the key / focuses the field, in the header or beside the text, and is typed like any other there', async () => {
+  it('the key / focuses the field, which is in the header of every page, and is typed like any other there', async () => {
     const { page, open, assertNoFault } = await stage.visit('/revoke-leaked-key');
     for (const path of ['/revoke-leaked-key', '/docs/guides']) {
       await open(path);
@@ -127,6 +128,38 @@ export function readingStories(stage: Stage): void {
     await page.getByRole('checkbox', { name: 'Press / on any page to search' }).check();
   });
 
+  it('results follow what is typed, are counted aloud and have their own address, and the form is sent where that fails', async () => {
+    const { page, assertNoFault } = await stage.visit('/docs/search?q=limits');
+    const field = page.getByRole('searchbox');
+    const count = page.getByRole('status');
+    const shows = (text: string): Promise<unknown> => count.filter({ hasText: text }).waitFor();
+    await count.evaluate((it) => (it.dataset['same'] = ''));
+    await field.press('End');
+    await field.pressSequentially(' zzzz');
+    await shows('Nothing contains “zzzz”');
+    await page.route('**/docs/search?q=late', () => undefined);
+    const outrun = page.waitForEvent('requestfailed', (request) => request.url().endsWith('q=late'));
+    await field.fill('late');
+    await field.fill('has_more');
+    await outrun;
+    await page.getByRole('link', { name: 'has_more field' }).waitFor();
+    await shows('for “has_more”');
+    // A screen reader announces a change of an element that was there.
+    assert.ok(await count.evaluate((it) => 'same' in it.dataset));
+    await page.waitForURL('**/docs/search?q=has_more');
+    assertNoFault();
+    const { key } = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'free' });
+    await field.fill(key);
+    await shows('That looks like an API key');
+    await page.waitForURL('**/docs/search?key-refused');
+    await page.route('**/docs/search?**', (route) => route.abort());
+    await field.fill('cache');
+    await shows('Press Enter to search.');
+    await page.unroute('**/docs/search?**');
+    await field.press('Enter');
+    await shows('for “cache”');
+  });
+
   it('a result that is folded is unfolded and brought into view, and a malformed address has no target', async () => {
     const { page, open, assertNoFault } = await stage.visit('/docs/guides#%E0%A4%A');
     assertNoFault();
@@ -137,7 +170,7 @@ export function readingStories(stage: Stage): void {
     assert.ok(((await field.boundingBox())?.y ?? -1) > 0);
   });
 
-  it('on a phone, the search and the contents stay at the top of a long page, and the contents close once they are used', async () => {
+  it('on a phone, the contents stay at the top of a long page, and close once they are used', async () => {
     const { page, assertNoFault } = await stage.visit('/docs#getTitle', PHONE);
     const bar = page.locator('.sidebar');
     const topOf = async (id: string): Promise<number> => (await page.locator(`#${id}`).boundingBox())?.y ?? NaN;
@@ -147,7 +180,6 @@ export function readingStories(stage: Stage): void {
       return height;
     };
     assert.ok((await topOf('getTitle')) >= (await bottom()), 'the bar covers the target');
-    assert.ok(await bar.getByRole('searchbox').isVisible());
     await bar.getByText('Contents').click();
     await bar.locator('[aria-current="location"]', { hasText: 'Look up a title' }).waitFor();
     await bar.getByRole('link', { name: 'Schemas' }).click();

@@ -6,18 +6,10 @@ export const MAX_QUERY = 100;
 /** Where the search is answered. */
 export const SEARCH_PATH = '/docs/search';
 
-interface SearchBoxProps {
-  /** Whether it is the one in the header, which a page with another one hides. On a phone it is only a button. */
-  readonly isInHeader?: boolean;
-  /** The query whose results the page shows. */
-  readonly query?: string;
-  readonly hasFocus?: boolean;
-}
-
-/** The search, which the server answers with a page. */
-export function SearchBox({ isInHeader = false, query, hasFocus = false }: SearchBoxProps): VNode {
+/** The search in the header of every page, which the server answers with a page. */
+export function SearchBox({ query }: { readonly query: string | undefined }): VNode {
   return (
-    <search class={isInHeader ? 'site-search' : 'search'}>
+    <search class={query === undefined ? 'site-search' : 'site-search search-open'}>
       <form class="search-form" action={SEARCH_PATH}>
         <input
           class="input"
@@ -32,7 +24,7 @@ export function SearchBox({ isInHeader = false, query, hasFocus = false }: Searc
           autocomplete="off"
           spellcheck={false}
           enterkeyhint="search"
-          autofocus={hasFocus}
+          autofocus={query === ''}
         />
         <kbd class="scripted" aria-hidden="true">
           /

@@ -10,7 +10,7 @@ import { FONTS, type LayoutProps, type PageDescription, type StaticFiles } from 
  */
 const BEFORE_FIRST_PAINT = { blocking: 'render' };
 
-interface DocumentProps extends Omit<PageDescription, 'section'> {
+interface DocumentProps extends Omit<PageDescription, 'section' | 'query'> {
   readonly files: StaticFiles;
   /** The name of the site, for the title of the window. */
   readonly name: string;
@@ -139,7 +139,7 @@ const SECTIONS = [
 ] as const;
 
 /** The frame of every public page: the document with its navigation, search and footer. */
-export function Layout({ section, ...document }: LayoutProps): VNode {
+export function Layout({ section, query, ...document }: LayoutProps): VNode {
   return (
     <Document
       {...document}
@@ -147,7 +147,7 @@ export function Layout({ section, ...document }: LayoutProps): VNode {
       header={
         <>
           <Brand label="Catalog" />
-          <SearchBox isInHeader />
+          <SearchBox query={query} />
           <nav class="site-nav" aria-label="Site">
             <ul>
               {SECTIONS.map(({ id, path, label }) => (

@@ -12,19 +12,16 @@ interface WithSidebarProps {
   readonly groups: readonly LinkGroup[];
   /** The address whose link is marked as the current page. */
   readonly current?: string;
-  /** Stands above the links. */
-  readonly search?: VNode | undefined;
   readonly children?: ComponentChildren;
   /** In place of children: HTML that is rendered already. */
   readonly html?: string;
 }
 
 /** A wide page with a table of contents at its side. */
-export function WithSidebar({ label, groups, current, search, children, html }: WithSidebarProps): VNode {
+export function WithSidebar({ label, groups, current, children, html }: WithSidebarProps): VNode {
   return (
     <div class="container with-sidebar">
       <div class="sidebar">
-        {search}
         <nav aria-label={label}>
           <details>
             <summary>Contents</summary>

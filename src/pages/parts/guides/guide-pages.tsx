@@ -47,8 +47,6 @@ export interface GuideShelf {
   readonly lead: string;
   /** Stands above every page. */
   readonly navigation?: VNode;
-  /** The search, where these pages have one. */
-  readonly search?: VNode;
   /** Where each guide is served as Markdown, if it is. */
   readonly markdownPath?: (guide: Guide) => string;
   /** @returns the text of a guide as this deployment shows it */
@@ -72,14 +70,13 @@ export function addGuidePages(router: PageRouter, shelf: GuideShelf): void {
   }
 }
 
-function GuideList({ shelf: { guides, path, lead, navigation, search } }: { readonly shelf: GuideShelf }): VNode {
+function GuideList({ shelf: { guides, path, lead, navigation } }: { readonly shelf: GuideShelf }): VNode {
   return (
     <>
       {navigation}
       <div class="container">
         <h1>Guides</h1>
         <p class="lead">{lead}</p>
-        {search}
         <GuideCards guides={guides} path={path} level={2} />
       </div>
     </>
@@ -109,7 +106,7 @@ export function GuideCards({ guides, path, level }: GuideCardsProps): VNode {
 }
 
 function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: GuideShelf }): VNode {
-  const { guides, path, navigation, search, markdownPath, textOf } = shelf;
+  const { guides, path, navigation, markdownPath, textOf } = shelf;
   const { html, headings } = renderMarkdown(textOf?.(guide) ?? guide.text, {
     resolve: (address) => addressOnPage(address, shelf),
     linkCode: (code) => linkCode(code, shelf.frame.docs()),
@@ -122,7 +119,7 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
   return (
     <>
       {navigation}
-      <WithSidebar label="Guides" groups={groups} current={`${path}/${guide.name}`} search={search}>
+      <WithSidebar label="Guides" groups={groups} current={`${path}/${guide.name}`}>
         <h1>{guide.title}</h1>
         <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
         {markdownPath && (

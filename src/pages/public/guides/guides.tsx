@@ -11,7 +11,6 @@ import {
   type GuideShelf,
 } from '../../parts/guides/guide-pages.js';
 import { withoutScheme } from '../../parts/content/components.js';
-import { SearchBox } from '../../parts/content/search-form.js';
 
 /** Where the guides are. */
 export const GUIDES_PATH = '/docs/guides';
@@ -47,7 +46,6 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
     frame: site,
     path: GUIDES_PATH,
     lead: 'How to call the API and mirror the catalogue, for developers.',
-    search: <SearchBox />,
     markdownPath,
     textOf,
   };

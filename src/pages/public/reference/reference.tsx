@@ -9,7 +9,6 @@ import { errorId, Heading } from '../../parts/content/heading.js';
 import { HTML, renderPage, renderParts } from '../../parts/frame/page.js';
 import { renderMarkdown, type Heading as MarkdownHeading } from '../../parts/content/markdown.js';
 import { WithSidebar, type LinkGroup } from '../../parts/frame/with-sidebar.js';
-import { SearchBox } from '../../parts/content/search-form.js';
 import { Table } from '../../parts/content/table.js';
 import { chaptersOf } from './chapters.js';
 import { codeLinks, securityId } from './anchors.js';
@@ -40,12 +39,7 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
     const rendered = renderPage(
       site,
       { title: 'API reference', section: 'docs', description },
-      <WithSidebar
-        label="Reference"
-        groups={linkGroups(contract, chapters.headings)}
-        search={<SearchBox />}
-        html={content.join('')}
-      />,
+      <WithSidebar label="Reference" groups={linkGroups(contract, chapters.headings)} html={content.join('')} />,
     );
     return rendered.replaceAll(EXAMPLE_ORIGIN, site.publicUrl());
   }, Infinity);

@@ -36,16 +36,15 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
     const results = query === '' ? { groups: [], missing: [] } : (await search())(query);
     const { groups } = results;
     const description = 'Search the reference and the guides.';
-    // The header of a narrow screen has only the button.
-    const hasFocus = parameters.get('q') === '';
     answerPage(
       ctx,
-      { title: 'Search', section: 'docs', description },
+      { title: 'Search', section: 'docs', description, query },
       <div class="container">
         <h1>Search</h1>
-        <SearchBox query={query} hasFocus={hasFocus} />
-        <p>{parameters.has(REFUSED) ? KEY_REFUSED : resultsLine(query, results)}</p>
-        <div class="found">
+        <p role="status" data-results>
+          {parameters.has(REFUSED) ? KEY_REFUSED : resultsLine(query, results)}
+        </p>
+        <div class="found" data-results>
           {groups.map(({ group, found }) => (
             <section key={group} aria-label={group}>
               <h2>{group}</h2>
@@ -56,12 +55,12 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
               </ul>
             </section>
           ))}
+          {groups.length === 0 && (
+            <p>
+              Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
+            </p>
+          )}
         </div>
-        {groups.length === 0 && (
-          <p>
-            Or browse the <a href="/docs">reference</a> and the <a href="/docs/guides">guides</a>.
-          </p>
-        )}
         <label class="checkbox small muted scripted">
           <input type="checkbox" data-search-slash checked autocomplete="off" />
           <span>
