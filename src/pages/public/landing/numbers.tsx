@@ -54,9 +54,7 @@ export function Plans({ plans }: { readonly plans: readonly Plan[] | undefined }
       hasCards
       columns={['Plan', ...numeric(...QUOTA_NAMES.map((name) => `Per ${name}`)), 'Commercial use']}
       rows={plans.map((plan) => [
-        <>
-          {plan.name} <code>{plan.id}</code>
-        </>,
+        plan.name,
         ...QUOTA_NAMES.map((name) => formatCount(limitOf(plan, name))),
         plan.commercialUse ? 'Allowed' : 'Not allowed',
       ])}

@@ -61,7 +61,6 @@ export interface Contract {
     readonly description: string;
     readonly license: { readonly name: string; readonly url: string };
   };
-  readonly servers: readonly { readonly url: string; readonly description?: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {

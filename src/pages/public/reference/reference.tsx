@@ -32,7 +32,7 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
         <SharedResponses context={context} />,
         <Headers context={context} />,
         <Schemas context={context} />,
-        <Sdks context={context} />,
+        <Sdks />,
       ]),
     ];
     const description = 'Every operation, parameter, response and error of the API.';
@@ -132,14 +132,13 @@ function Security({ context }: { readonly context: ReferenceContext }): VNode {
   );
 }
 
-function Sdks({ context: { contract } }: { readonly context: ReferenceContext }): VNode {
+function Sdks(): VNode {
   return (
     <section aria-labelledby="sdks">
       <Heading level={2} id="sdks" text="SDKs and downloads" />
       <p>
         The contract is an OpenAPI document, as <a href="/openapi.yaml">YAML</a> and as <a href="/openapi.json">JSON</a>
-        . You do not need a key to download it. {contract.servers.map(({ description }) => description).join(' ')} Use a
-        generator to turn the contract into a client in most languages;{' '}
+        . You do not need a key to download it. Use a generator to turn the contract into a client in most languages;{' '}
         <a href="/docs/guides/generate-an-sdk">Generate an SDK</a> has complete programs.
       </p>
     </section>
