@@ -13,15 +13,6 @@ import type { OpenedParts } from './open-parts.js';
 import type { ServiceOptions } from './options.js';
 
 /**
- * The last change ages while nobody writes. A replica is late only if it has more to replay, or receives nothing. One
- * that has replayed no change since its start has no time of the last one.
- */
-const LAG = `
-  select case when pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() and exists (select from pg_stat_wal_receiver) then 0
-              else extract(epoch from clock_timestamp()
-                     - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 end as lag`;
-
-/**
  * Creates the metrics of the service. Requests are counted when they end. All other numbers are read at each scrape.
  *
  * No label has a value that a client or a developer chose.
@@ -180,7 +171,7 @@ function addCopies(metrics: Metrics, copies: PublishedFolder, db: Knex): void {
   });
 }
 
-function addDatabases(metrics: Metrics, { pools, fence, eventsLost }: Databases): void {
+function addDatabases(metrics: Metrics, { pools, fence, eventsLost, replicaLag }: Databases): void {
   metrics.readCounter({
     name: 'catalog_events_lost_total',
     help: 'Events of changes of keys and developers, and notices of leaked keys, that could not be recorded.',
@@ -193,9 +184,8 @@ function addDatabases(metrics: Metrics, { pools, fence, eventsLost }: Databases)
   });
   metrics.readGauge({
     name: 'catalog_replica_lag_seconds',
-    help: 'Age of the last change that the replica has replayed; 0 if it is up to date.',
-    read: async () =>
-      (await pools.replica?.raw<{ rows: [{ lag: number }] }>(LAG).catch(() => undefined))?.rows[0].lag ?? [],
+    help: 'How far the replica is behind the primary; 0 if it is up to date.',
+    read: async () => (await replicaLag?.()) ?? [],
   });
   metrics.readGauge({
     name: 'catalog_database_connections',

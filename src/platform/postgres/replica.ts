@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { poolOf } from './database.js';
 
 /** Runs a query whose answer may be a little behind the primary. */
 export interface Read {
@@ -13,11 +14,11 @@ export function readFrom(primary: Knex): Read {
   return Object.assign(<T>(query: (db: Knex) => Promise<T>) => query(primary), { mayLag: false });
 }
 
-/** How long no query uses the replica after a failure, in milliseconds. Then one query tries it again. */
-const RETRY_AFTER_MS = 5_000;
-
-/** Called when the replica is lost, with the reason, and when it answers again. */
-export type ReplicaListener = (state: 'lost' | 'up', error?: unknown) => void;
+/** Reads from a replica while it answers, and keeps track of whether it does. */
+export interface ReplicaRead extends Read {
+  /** Tries the replica, in bounded time: only this ends its loss, so no query waits for a replica that is lost. */
+  readonly check: () => Promise<void>;
+}
 
 /**
  * Reads from a replica of the database as long as it answers, and from the primary otherwise.
@@ -26,32 +27,79 @@ export type ReplicaListener = (state: 'lost' | 'up', error?: unknown) => void;
  * (SQLSTATE 40001), or a migration that has not arrived yet. A bug of ours then fails on the primary as well.
  *
  * The replica's bounds must leave the primary time to answer within the bound of a request.
+ *
+ * @param onChange - called when the replica is lost, with the reason, and each time that a check succeeds
  */
-export function readFromReplica(primary: Knex, replica: Knex, onChange: ReplicaListener): Read {
-  /** When the replica may be tried again; 0 while it answers. */
-  let retryAt = 0;
+export function readFromReplica(
+  primary: Knex,
+  replica: Knex,
+  onChange: (state: 'lost' | 'up', error?: unknown) => void,
+): ReplicaRead {
+  let isLost = false;
+
+  function lose(error: unknown): void {
+    isLost = true;
+    onChange('lost', error);
+  }
 
   async function read<T>(query: (db: Knex) => Promise<T>, isEnough: (result: T) => boolean = () => true): Promise<T> {
-    const lost = retryAt > 0;
-    if (lost) {
-      if (performance.now() < retryAt) return query(primary);
-      // Only this query waits for it. Queries that arrive meanwhile do not.
-      retryAt = performance.now() + RETRY_AFTER_MS;
-    }
+    if (isLost) return query(primary);
     let result;
     try {
       result = await query(replica);
     } catch (error) {
-      if (!lost) onChange('lost', error);
-      retryAt = performance.now() + RETRY_AFTER_MS;
+      lose(error);
       return query(primary);
-    }
-    if (lost) {
-      retryAt = 0;
-      onChange('up');
     }
     return isEnough(result) ? result : query(primary);
   }
 
-  return Object.assign(read, { mayLag: true });
+  async function check(): Promise<void> {
+    try {
+      await poolOf(replica).check();
+      isLost = false;
+      onChange('up');
+    } catch (error) {
+      lose(error);
+    }
+  }
+
+  return Object.assign(read, { mayLag: true, check });
 }
+
+/**
+ * Makes a function that measures how far a replica is behind, in seconds: how long ago the primary had what the replica
+ * has now. It is undefined while one of them does not answer.
+ *
+ * While nobody writes, the age of the last change that was replayed grows, but the replica has everything. After such a
+ * time the age of the next change says too much, until the replica has caught up once more: the time since it last had
+ * everything is a bound.
+ */
+export function lagOf(primary: Knex, replica: Knex): () => Promise<number | undefined> {
+  let caughtUpAt = -Infinity;
+  return async () => {
+    try {
+      const now = performance.now();
+      const { rows } = await primary.raw<{ rows: [{ position: string }] }>(
+        'select pg_current_wal_lsn()::text as position',
+      );
+      const [{ isCaughtUp, age }] = (await replica.raw<{ rows: [Replayed] }>(REPLAYED, rows[0])).rows;
+      if (isCaughtUp) caughtUpAt = now;
+      return isCaughtUp ? 0 : Math.min(age, (now - caughtUpAt) / 1_000);
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+interface Replayed {
+  readonly isCaughtUp: boolean;
+  /** Of the last change that was replayed, in seconds. */
+  readonly age: number;
+}
+
+/** A replica that has replayed no change since its start has no time of the last one. */
+const REPLAYED = `
+  select pg_last_wal_replay_lsn() >= :position::pg_lsn as "isCaughtUp",
+         extract(epoch from clock_timestamp()
+                   - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age`;

@@ -3,13 +3,16 @@ import type { Config } from '../../config/settings.js';
 import { recurring } from '../../platform/async/recurring.js';
 import { connectDatabase, type ConnectedDatabase } from '../../platform/postgres/connect.js';
 import { databaseCheck, openDatabase, poolOf } from '../../platform/postgres/database.js';
-import { readFrom, readFromReplica, type Read } from '../../platform/postgres/replica.js';
+import { lagOf, readFrom, readFromReplica, type Read } from '../../platform/postgres/replica.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
 import type { Health } from '../../platform/telemetry/health.js';
 import type { ServiceOptions } from '../options.js';
 
 /** The interval of database checks, in milliseconds. They report a loss even without probes. */
 const CHECK_INTERVAL_MS = 2_000;
+
+/** The interval of checks of the replica, in milliseconds, and so how long no query uses it after a failure. */
+const REPLICA_CHECK_INTERVAL_MS = 5_000;
 
 /** The largest bound on a statement of a job, in milliseconds: a shutdown waits for one and a half of it. */
 const MOST_JOB_MS = 5_000;
@@ -24,6 +27,8 @@ export interface Databases extends ConnectedDatabase {
   readonly pools: Readonly<Record<string, Knex>>;
   /** Checks the primary and reports the result to health. */
   readonly check: () => Promise<void>;
+  /** How far the replica is behind, in seconds; undefined if that cannot be measured. Absent without a replica. */
+  readonly replicaLag?: () => Promise<number | undefined>;
   /** How many events of changes by this server could not be recorded. */
   readonly eventsLost: () => number;
 }
@@ -68,7 +73,10 @@ export async function openDatabases(options: ServiceOptions, health: Health, ope
   opened.add(replica, (it) => it.destroy());
   fence.onRaised(() => poolOf(replica).renew());
   const read = readFromReplica(db, replica, (state, error) => health.note('replica', state, error));
-  return { ...common, read, pools: { primary: db, replica } };
+  // The state of the replica is true from the start, also for a server without requests.
+  await read.check();
+  opened.add(recurring(read.check, REPLICA_CHECK_INTERVAL_MS), (it) => it.stop());
+  return { ...common, read, pools: { primary: db, replica }, replicaLag: lagOf(db, replica) };
 }
 
 /**
