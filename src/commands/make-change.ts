@@ -3,6 +3,9 @@ import { OperatorError, withAdvice } from '../errors.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { CommandContext } from './context.js';
 
+/** Also after a connection that was lost during the commit: making the change again does all of it. */
+const INCOMPLETE = 'This change did not complete: keys may work as before until this command succeeds.';
+
 /**
  * Changes the database. The change applies on every server when this resolves.
  *
@@ -41,7 +44,10 @@ export function makeChange<T>(
       const { result } = (await inRedis) ?? (await change());
       return result;
     } catch (error) {
-      throw error instanceof DatabaseSuperseded ? superseded(timeline?.number, error.newest) : error;
+      if (error instanceof DatabaseSuperseded) throw superseded(timeline?.number, error.newest);
+      // Servers count the changes that fail on their pages. Nothing else reports this one.
+      if (affected && !(error instanceof OperatorError)) context.stderr.write(`catalog: ${INCOMPLETE}\n`);
+      throw error;
     }
   });
 }

@@ -128,7 +128,7 @@ describe('a change of what a key may do', () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /^catalog: The disk of PostgreSQL is full: could not extend .+ Nothing was changed\. Free .+\n$/,
+        /^catalog: This change did not complete: keys may work .+\ncatalog: The disk of PostgreSQL is full: could not extend .+ Nothing was changed\. Free .+\n$/,
       );
       assert.equal(await statusOf(key), 200);
     } finally {
