@@ -1,3 +1,4 @@
+import { withTimeout } from '../async/with-timeout.js';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 /** The description of a metric, by the conventions of Prometheus: base units, and `_total` for a counter. */
@@ -14,9 +15,15 @@ type ReadValue<Label extends string> =
 
 /** A metric that is counted elsewhere, and read at each scrape. */
 export interface ReadDefinition<Label extends string> extends MetricDefinition<Label> {
-  /** @returns its value, or a value for each set of labels */
+  /** @returns its value, or a value for each set of labels @throws any error: the metric then has no value */
   readonly read: () => ReadValue<Label> | Promise<ReadValue<Label>>;
 }
+
+/**
+ * Bound on reading a metric, in milliseconds. Scrapers wait ten seconds for all of them, also while a database hangs,
+ * which is when the others are needed.
+ */
+const READ_TIMEOUT_MS = 2_000;
 
 export const METRICS_MEDIA_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
 
@@ -54,11 +61,11 @@ export class Metrics {
       ...this.#configuration(definition),
       async collect() {
         // The wait comes first, so that scrapes at the same time do not add their values.
-        const values = await definition.read();
+        const values = await withTimeout(Promise.resolve(definition.read()), READ_TIMEOUT_MS).catch(() => []);
         const samples = typeof values === 'number' ? [{ labels: {}, value: values }] : values;
         this.reset();
         for (const { labels, value } of samples) this.inc(labels, value);
-        // After a reset, a metric without labels is 0.
+        // After a reset, a metric without labels is 0. One that could not be read has no value.
         if (samples.length === 0 && definition.labels === undefined) this.remove();
       },
     });
