@@ -9,7 +9,7 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
     forCallers:
       'Most calls fail with 503 at the moment: wait the number of seconds in Retry-After, then try again. Your keys ' +
       'are not affected, but you cannot sign in or change them until the service has recovered.',
-    advice: 'Bring the primary back, or fail over.',
+    advice: 'Look for “database lost” in the log, which has the reason. Bring the primary back, or fail over.',
     guide: 'runbook#postgresql-is-down',
     slow: {
       consequence: 'PostgreSQL does not answer in time; requests that need it are answered with 503.',
@@ -19,9 +19,9 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
   },
   replica: {
     name: 'Read replica',
-    consequence: 'The read replica is down; reads go to the primary.',
+    consequence: 'The read replica is down or too slow; reads go to the primary.',
     forCallers: 'All calls work, but may take a little longer.',
-    advice: 'Bring the replica back. Clients are not affected.',
+    advice: 'Look for “replica lost” in the log, which has the reason. Clients are not affected.',
     guide: 'runbook#the-read-replica-is-down',
   },
   redis: {

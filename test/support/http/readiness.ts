@@ -7,7 +7,7 @@ import { send } from '../request.js';
 /** What `/readyz` says about each dependency that is lost. */
 const DETAILS: Readonly<Record<Dependency, string>> = {
   database: 'Requests that need the database are answered with 503.',
-  replica: 'The read replica is down; reads go to the primary.',
+  replica: 'The read replica is down or too slow; reads go to the primary.',
   redis:
     'Redis is down; each process enforces limits on its own, keys are checked against the database, and changes of keys take three seconds.',
   announcements: 'Announcements of changes cannot be read; each request looks its key up in the database.',
