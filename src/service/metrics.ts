@@ -19,7 +19,7 @@ import type { ServiceOptions } from './options.js';
  */
 export async function createMetrics({ packageRoot, droppedLines }: ServiceOptions, parts: OpenedParts) {
   const metrics = new Metrics();
-  const requestMetrics = new RequestMetrics(metrics, Object.keys(operations));
+  const requestMetrics = new RequestMetrics(metrics, parts.health, Object.keys(operations));
   addState(metrics, await readBuild(packageRoot), droppedLines, parts);
   addAdmission(metrics, parts);
   addDatabases(metrics, parts.databases);
@@ -164,9 +164,8 @@ function addCopies(metrics: Metrics, copies: PublishedFolder, db: Knex): void {
     name: 'catalog_newest_copy_refused',
     help: 'Whether the feed refuses the position of the newest published copy, as after a restart: 1 or 0.',
     read: () =>
-      Promise.all([copies.read(), readBounds(db)]).then(
-        ([copy, { feedStart }]) => (copy === undefined ? [] : Number(fromSeconds(copy.newest.position) < feedStart)),
-        () => [],
+      Promise.all([copies.read(), readBounds(db)]).then(([copy, { feedStart }]) =>
+        copy === undefined ? [] : Number(fromSeconds(copy.newest.position) < feedStart),
       ),
   });
 }

@@ -30,9 +30,13 @@ describe('the age of the newest published copy', () => {
   async function shown(): Promise<readonly [metric: number, page: string, refused: string | undefined]> {
     const { text } = await send(metricsUrl, '/metrics');
     const page = (await operator.get('/')).text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
+    const isFaulty = page.includes(' Mirrors cannot start from the newest copy: what to do ');
+    assert.notEqual(isFaulty, page.includes(' Everything works. '), page);
+    const copy = / Newest copy (.+?) Feed start /.exec(page)?.[1] ?? page;
+    assert.equal(isFaulty, /[a-z]$/.test(copy), copy);
     return [
       Number(/^catalog_newest_copy_timestamp_seconds (\S+)$/m.exec(text)?.[1]),
-      / Newest copy (.+?) Feed start /.exec(page)?.[1] ?? page,
+      copy,
       /^catalog_newest_copy_refused (\S+)$/m.exec(text)?.[1],
     ];
   }

@@ -33,6 +33,7 @@ function expectedStatus(lost: readonly Dependency[]): string {
 describe('several components that are lost together', () => {
   const world = testWorld();
   const health = new Health(pino({ enabled: false }), OUTAGES, DEPENDENCIES);
+  let lag = 0;
   let url: string;
   let loadStatus: () => Promise<Status>;
   let checkDatabase = (): void => undefined;
@@ -44,6 +45,21 @@ describe('several components that are lost together', () => {
     return urlOf('127.0.0.1', await listen(server, '127.0.0.1', 0));
   }
 
+  /** @returns what loads the operator page of these components */
+  function loaderOf(ofComponents: Health): () => Promise<Status> {
+    return statusLoader({
+      checkDatabase: async () => checkDatabase(),
+      config: readConfig({}),
+      db: world.db,
+      health: ofComponents,
+      replicaLag: () => Promise.resolve(lag),
+      jobs: new Jobs(world.db, pino({ enabled: false })),
+      fence: new Fence(),
+      build: { version: '1.0.0', commit: '' },
+      nodeVersion: process.versions.node,
+    });
+  }
+
   before(async () => {
     const app = new Koa<RequestState>();
     app.use(prepareRequest);
@@ -52,16 +68,7 @@ describe('several components that are lost together', () => {
     const checks = { health, checkDatabase: async () => checkDatabase(), isStopping: () => false };
     app.use(serveProbesAndDocuments({ ...nothing, ...checks }));
     url = await serve(app.callback());
-    loadStatus = statusLoader({
-      checkDatabase: checks.checkDatabase,
-      config: readConfig({}),
-      db: world.db,
-      health,
-      jobs: new Jobs(world.db, pino({ enabled: false })),
-      fence: new Fence(),
-      build: { version: '1.0.0', commit: '' },
-      nodeVersion: process.versions.node,
-    });
+    loadStatus = loaderOf(health);
   });
 
   it('each set of them is shown on the probe, on the public status and on the operator page', async () => {
@@ -79,12 +86,12 @@ describe('several components that are lost together', () => {
 
       const { components } = await loadStatus();
       assert.deepEqual(
-        components.map(({ name, consequence, current }) => [name, consequence, current.state]),
-        DEPENDENCIES.map((each) => [
-          OUTAGES[each].name,
-          OUTAGES[each].consequence,
-          lost.includes(each) ? 'lost' : 'up',
-        ]),
+        components.flatMap(({ name, current, fault }) =>
+          current.state === 'up' ? [] : [[name, fault?.label, fault?.consequence]],
+        ),
+        DEPENDENCIES.filter((each) => lost.includes(each)).map((each) => {
+          return [OUTAGES[each].name, 'Down', OUTAGES[each].consequence];
+        }),
         name,
       );
     }
@@ -106,7 +113,7 @@ describe('several components that are lost together', () => {
     }
   });
 
-  it('a slow database is told from one that is down, and a component that comes and goes is shown', async () => {
+  it('a slow database is told from one that is down', async () => {
     for (const each of DEPENDENCIES) health.note(each, 'up');
     const lossCount = (): number => health.components.get('database')?.lossCount ?? assert.fail();
     const before = lossCount();
@@ -117,13 +124,27 @@ describe('several components that are lost together', () => {
     await assertReadiness(url, DEPENDENCIES, ['database'], {}, 'slow');
     const componentOf = async (dependency: Dependency): Promise<Component> =>
       (await loadStatus()).components.find(({ name }) => name === OUTAGES[dependency].name) ?? assert.fail();
-    const { current, advice } = await componentOf('database');
-    assert.deepEqual([current.state, advice], ['slow', OUTAGES.database.slow?.advice]);
-    const losses = (await componentOf('redis')).current.losses.length;
-    for (let n = 0; n < 2; n += 1) {
-      health.note('redis', 'lost');
-      health.note('redis', 'up');
+    const { current, fault } = await componentOf('database');
+    assert.deepEqual([current.state, fault?.label, fault?.advice], ['slow', 'Slow', OUTAGES.database.slow?.advice]);
+  });
+
+  it('a component that is lost more than five times in 15 minutes comes and goes, and a replica a minute late is behind', async () => {
+    const own = new Health(pino({ enabled: false }), OUTAGES, DEPENDENCIES);
+    const load = loaderOf(own);
+    const faultOf = async (dependency: Dependency, seconds: number): Promise<string | undefined> => {
+      lag = seconds;
+      const components = (await load()).components.filter(({ name }) => name === OUTAGES[dependency].name);
+      return components[0]?.fault?.label;
+    };
+    for (let losses = 1; losses <= 6; losses += 1) {
+      own.note('redis', 'lost');
+      own.note('redis', 'up');
+      assert.equal(await faultOf('redis', 0), losses > 5 ? 'Comes and goes' : undefined);
     }
-    assert.equal((await componentOf('redis')).current.losses.length, losses + 2);
+    assert.equal(await faultOf('replica', 60), undefined);
+    assert.equal(await faultOf('replica', 61), 'Behind');
+    assert.equal(await faultOf('database', 61), undefined);
+    own.note('replica', 'lost');
+    assert.equal(await faultOf('replica', 61), 'Down');
   });
 });

@@ -1,4 +1,5 @@
 import type { Level, Logger } from 'pino';
+import type { Health } from '../../platform/telemetry/health.js';
 import type { Metrics } from '../../platform/telemetry/metrics.js';
 import type { FailureLog } from '../../usage/failure-log.js';
 import { outcomeOf } from '../../usage/outcome.js';
@@ -26,10 +27,13 @@ export class RequestMetrics {
   readonly #total;
   readonly #duration;
   #inFlight = 0;
-  #failedChanges = 0;
 
   /** @param operationIds - those of the contract */
-  constructor(metrics: Metrics, operationIds: readonly string[]) {
+  constructor(
+    metrics: Metrics,
+    private readonly health: Health,
+    operationIds: readonly string[],
+  ) {
     this.#total = metrics.counter({
       name: 'catalog_http_requests_total',
       help: 'Requests, by operation of the contract and status of the answer.',
@@ -46,7 +50,7 @@ export class RequestMetrics {
     metrics.readCounter({
       name: 'catalog_http_changes_failed_total',
       help: 'Requests by POST, such as to revoke a key, that ended with a 5xx.',
-      read: () => this.#failedChanges,
+      read: () => health.failedChanges.count,
     });
     metrics.readGauge({
       name: 'catalog_http_requests_in_flight',
@@ -70,7 +74,7 @@ export class RequestMetrics {
   end(method: string | undefined, operation: string | undefined, status: number | undefined, seconds: number): void {
     this.#inFlight -= 1;
     // Pages and the endpoint for leaked keys: the API itself changes nothing.
-    if (method === 'POST' && status !== undefined && status >= 500) this.#failedChanges += 1;
+    if (method === 'POST' && status !== undefined && status >= 500) this.health.noteFailedChange();
     this.#total.inc({ operation: operation ?? NONE, status: status ?? NONE });
     this.#duration.observe({ operation: operation ?? NONE }, seconds);
   }

@@ -25,6 +25,8 @@ export interface OperatorParts {
   readonly health: Health;
   /** Checks the primary and reports the result to health, in bounded time. */
   readonly checkDatabase: () => Promise<void>;
+  /** How far the replica is behind, in seconds; undefined if that cannot be measured. Absent without a replica. */
+  readonly replicaLag?: (() => Promise<number | undefined>) | undefined;
   /** The work beside the requests. */
   readonly jobs: Jobs;
   readonly fence: Fence;

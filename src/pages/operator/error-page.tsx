@@ -11,7 +11,7 @@ import type { OperatorParts } from './context.js';
 const DETAILS: Partial<Record<number, string>> = {
   404: 'There is no page at this address.',
   500: 'Something went wrong. The cause is in the log, under the request ID below.',
-  503: 'PostgreSQL does not answer. The status page shows what this server has counted.',
+  503: 'PostgreSQL could not be used. The cause is in the log, under the request ID below.',
 };
 
 /** Converts any error to one that a page can show. What is a fault of the service goes to the log. */
@@ -43,8 +43,9 @@ function lacksRights(error: unknown): boolean {
 }
 
 /** Answers an operator with an error as a page. */
-export function operatorErrorPage(ctx: PageContext, error: unknown, parts: OperatorParts): void {
-  const { status, title, detail, headers } = toPageError(ctx, error, parts.log);
+export function operatorErrorPage(ctx: PageContext, error: unknown, { log, health }: OperatorParts): void {
+  const { status, title, detail, headers } = toPageError(ctx, error, log);
+  if (ctx.method === 'POST' && status >= 500) health.noteFailedChange();
   answerError(ctx, {
     status,
     title,

@@ -43,9 +43,17 @@ export interface Outage {
   readonly guide: string;
 }
 
+/** Changes that failed with a 5xx: to create, roll or revoke a key, to sign in. */
+export interface FailedChanges {
+  readonly count: number;
+  /** When the last one failed, in milliseconds since 1970; undefined if none has. */
+  readonly lastAt: number | undefined;
+}
+
 /** The one place that knows which dependencies are up. Each change is logged once, however often it is reported. */
 export class Health {
   readonly #components: Map<Dependency, ComponentState>;
+  #failedChanges: FailedChanges = { count: 0, lastAt: undefined };
 
   /**
    * @param outages - the consequences of losing each dependency
@@ -64,6 +72,16 @@ export class Health {
   /** The configured dependencies. */
   get components(): ReadonlyMap<Dependency, ComponentState> {
     return this.#components;
+  }
+
+  /** The changes that failed since the process began, on pages for developers and operators alike. */
+  get failedChanges(): FailedChanges {
+    return this.#failedChanges;
+  }
+
+  /** Notes that a change has failed, such as on a full disk, while every dependency is up. */
+  noteFailedChange(): void {
+    this.#failedChanges = { count: this.#failedChanges.count + 1, lastAt: Date.now() };
   }
 
   /** The configured dependencies that are lost or slow. */

@@ -74,6 +74,7 @@ async function openOperatorPages(
     failedAddresses,
     health,
     checkDatabase: databases.check,
+    replicaLag: databases.replicaLag,
     jobs: records.jobs,
     fence: databases.fence,
     url,

@@ -7,7 +7,7 @@ import type { ChangeCallers } from '../../../src/admission/change-callers.js';
 import type { OperatorParts } from '../../../src/pages/operator/context.js';
 import type { PageContext } from '../../../src/pages/parts/context.js';
 import { generateToken } from '../../../src/accounts/tokens.js';
-import { metricsUrlOf } from '../../support/http/exposition.js';
+import { metricsUrlOf, scrape } from '../../support/http/exposition.js';
 import { signInOperator } from '../../support/http/operator.js';
 import { Visitor } from '../../support/http/visitor.js';
 import { readGuide } from '../../support/guides.js';
@@ -52,6 +52,9 @@ describe('the acts of an operator', () => {
     const failed = await operator.post('/developers/new', fields);
     await world.db.raw('alter table away rename to developers');
     assert.equal(failed.status, 500);
+    const { series } = await scrape(`${world.service.operatorUrl}/metrics`);
+    assert.equal(series.get('catalog_http_changes_failed_total'), 1);
+    assert.ok((await operator.get('/')).text.includes('A change such as a revocation failed on this server'));
     const { status, headers } = await operator.post('/developers/new', fields);
     const { id, projectName } = (await listDevelopers(world.db)).at(-1) ?? assert.fail();
     assert.deepEqual([status, headers.location, projectName], [303, `/developers/${id}`, 'Second try']);

@@ -5,13 +5,19 @@ import { readWriters } from '../../../catalog/writers.js';
 import { openPublishedFolder, type PublishedFolder } from '../../../copies/published.js';
 import { isDatabaseUnavailable } from '../../../platform/postgres/errors.js';
 import { readMigrations } from '../../../platform/postgres/migrations.js';
-import type { ComponentState, Outage } from '../../../platform/telemetry/health.js';
+import type { ComponentState, FailedChanges, Outage } from '../../../platform/telemetry/health.js';
 import { fromSeconds, type Micros } from '../../../platform/time/micros.js';
 import { readAllUsageOverTime } from '../../../usage/read-usage.js';
 import type { OperatorParts } from '../context.js';
 
 /** Half of the feed's window, as in the alert, in milliseconds. */
 const OLD_COPY_AFTER_MS = 15 * 86_400_000;
+
+/** As in the alerts: more losses within this time, in milliseconds, are those of a component that comes and goes. */
+const FLAPPING = { losses: 5, withinMs: 900_000 } as const;
+
+/** How far behind the replica is a fault, in seconds, as in the alert. */
+const BEHIND_SECONDS = 60;
 
 /** The state of the service, as the first page shows it. */
 export interface Status extends Pick<OperatorParts, 'jobs' | 'build' | 'nodeVersion'> {
@@ -24,12 +30,13 @@ export interface Status extends Pick<OperatorParts, 'jobs' | 'build' | 'nodeVers
   readonly promotedAt: number | undefined;
   /** Undefined without `COPIES_DIR`. */
   readonly newestCopy: NewestCopy | undefined;
+  readonly failedChanges: FailedChanges;
 }
 
 /** What the status is read from. */
 export type StatusParts = Pick<
   OperatorParts,
-  'config' | 'db' | 'health' | 'checkDatabase' | 'jobs' | 'fence' | 'build' | 'nodeVersion'
+  'config' | 'db' | 'health' | 'checkDatabase' | 'replicaLag' | 'jobs' | 'fence' | 'build' | 'nodeVersion'
 >;
 
 /** Makes a function that reads the status. It rejects only for faults of the service itself. */
@@ -38,6 +45,7 @@ export function statusLoader({
   db,
   health,
   checkDatabase,
+  replicaLag,
   fence,
   ...shown
 }: StatusParts): () => Promise<Status> {
@@ -45,10 +53,11 @@ export function statusLoader({
   const readProvider = oidcIssuer === undefined ? undefined : providerReader(oidcIssuer);
   const copies = copiesDir === undefined ? undefined : openPublishedFolder(copiesDir);
   return async () => {
-    const [facts, provider, published] = await Promise.all([
+    const [facts, provider, published, lag] = await Promise.all([
       readDatabaseFacts(db),
       readProvider?.(),
       copies && readNewestCopy(copies),
+      replicaLag?.(),
       // Otherwise a loss shows here only once a check has found it.
       checkDatabase(),
     ]);
@@ -58,9 +67,12 @@ export function statusLoader({
       ...shown,
       facts,
       components: [
-        ...Array.from(health.components, ([dependency, current]) => ({ ...health.outageOf(dependency), current })),
-        ...(provider ? [{ ...PROVIDER_OUTAGE, current: provider }] : []),
+        ...Array.from(health.components, ([dependency, current]) =>
+          judge(current, health.outageOf(dependency), dependency === 'replica' ? lag : undefined),
+        ),
+        ...(provider ? [judge(provider, PROVIDER_OUTAGE)] : []),
       ],
+      failedChanges: health.failedChanges,
       redis: health.components.get('redis'),
       promotedAt: promotedAt !== undefined && feedStart < BigInt(promotedAt) * 1000n ? promotedAt : undefined,
       newestCopy: published && judgeCopy(published, feedStart),
@@ -69,8 +81,40 @@ export function statusLoader({
 }
 
 /** A component that the service works with. */
-export interface Component extends Omit<Outage, 'forCallers'> {
+export interface Component {
+  readonly name: string;
   readonly current: Omit<ComponentState, 'lossCount'>;
+  /** What is wrong with it, and what to do. */
+  readonly fault: Fault | undefined;
+}
+
+/** A fault of a component, as the operator pages describe it. */
+export interface Fault extends Pick<Outage, 'consequence' | 'advice' | 'guide'> {
+  readonly label: 'Down' | 'Slow' | 'Comes and goes' | 'Behind';
+}
+
+/** @param lag - of a replica, in seconds; undefined if it is not known */
+function judge(current: Component['current'], { name, ...outage }: Omit<Outage, 'forCallers'>, lag = 0): Component {
+  const { state, losses } = current;
+  const recent = losses.filter((at) => at > Date.now() - FLAPPING.withinMs).length;
+  let fault: Fault | undefined;
+  if (state !== 'up') fault = { ...outage, label: state === 'slow' ? 'Slow' : 'Down' };
+  else if (recent > FLAPPING.losses) {
+    fault = {
+      label: 'Comes and goes',
+      consequence: `It was lost ${recent} times in the last 15 minutes.`,
+      advice: 'Look for the reasons in the log.',
+      guide: 'runbook#a-component-comes-and-goes',
+    };
+  } else if (lag > BEHIND_SECONDS) {
+    fault = {
+      label: 'Behind',
+      consequence: `It is ${Math.round(lag)} s behind the primary, and so are mirrors.`,
+      advice: 'Find out what holds up replay.',
+      guide: 'runbook#the-read-replica-lags',
+    };
+  }
+  return { name, current, fault };
 }
 
 /** What follows from the loss of the identity provider. */

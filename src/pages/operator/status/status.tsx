@@ -2,17 +2,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import { formatCount } from '../../../platform/text/count.js';
 import { toRfc3339 } from '../../../platform/time/micros.js';
-import {
-  Badge,
-  Deployment,
-  Facts,
-  Notice,
-  BothTimes,
-  RelativeTime,
-  Time,
-  type Tone,
-} from '../../parts/content/components.js';
-import type { DependencyState } from '../../../platform/telemetry/health.js';
+import { Badge, Deployment, Facts, Notice, BothTimes, RelativeTime, Time } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { Outcomes, sumOf, UsageOverTime } from '../../parts/usage.js';
 import type { PageRouter } from '../../parts/context.js';
@@ -112,39 +102,52 @@ function Versions({ build, nodeVersion, facts }: Status): VNode {
 }
 
 function Unknown(): VNode {
-  return <span class="muted">Unknown: PostgreSQL does not answer</span>;
+  return <span class="muted">Unknown: this page could not read PostgreSQL</span>;
 }
+
+/** How long a failed change is shown, in milliseconds. */
+const FAILED_CHANGE_SHOWN_MS = 3_600_000;
 
 /** What needs attention, first of all. */
-function Summary({ components, jobs, facts }: Status): VNode {
+function Summary({ components, jobs, facts, newestCopy, failedChanges, promotedAt }: Status): VNode {
   const { command } = useContext(Deployment);
-  const namesOf = (state: DependencyState): string =>
-    components.flatMap(({ name, current }) => (current.state === state ? [name] : [])).join(', ');
-  const [down, slow] = [namesOf('lost'), namesOf('slow')];
-  const failing = [...jobs.states].filter(([, { failingSince }]) => failingSince !== undefined).map(([name]) => name);
+  const faults: ComponentChildren[] = (['Down', 'Slow', 'Comes and goes', 'Behind'] as const).flatMap((label) => {
+    const names = components.flatMap(({ name, fault }) => (fault?.label === label ? [name] : []));
+    return names.length === 0 ? [] : [<strong>{`${label}: ${names.join(', ')}.`}</strong>];
+  });
+  const failing = [...jobs.states].flatMap(([name, { failingSince }]) => (failingSince === undefined ? [] : [name]));
+  if (facts === undefined) faults.push('This page could not read PostgreSQL.');
+  // Without PostgreSQL, all of them fail.
+  else if (failing.length > 0) faults.push(`Failing: ${failing.join(', ')}.`);
+  const { lastAt = -Infinity } = failedChanges;
+  if (lastAt > Date.now() - FAILED_CHANGE_SHOWN_MS) {
+    faults.push(
+      <>
+        A change such as a revocation failed on this server <RelativeTime at={new Date(lastAt).toISOString()} />:{' '}
+        <a href="/guides/runbook#postgresql-does-not-write">what to do</a>.
+      </>,
+    );
+  }
+  if (newestCopy && COPY_FAULTS[newestCopy.state] !== undefined) {
+    const section =
+      newestCopy.state === 'refused' ? 'the-feed-refuses-the-published-copy' : 'the-published-copy-is-old';
+    faults.push(
+      <>
+        Mirrors cannot start from the newest copy: <a href={`/guides/runbook#${section}`}>what to do</a>.
+      </>,
+    );
+  }
   const pending = facts?.migrations.pending.length ?? 0;
-  if (down === '' && slow === '' && failing.length + pending === 0 && facts !== undefined)
-    return <Notice tone="ok">Everything works.</Notice>;
-  return (
-    <Notice tone="danger">
-      {down !== '' && <strong>Down: {down}. </strong>}
-      {slow !== '' && <strong>Slow: {slow}. </strong>}
-      {facts !== undefined && failing.length > 0 && `Failing: ${failing.join(', ')}. `}
-      {facts === undefined && 'PostgreSQL did not answer this page. '}
-      {pending > 0 && (
-        <>
-          {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>{command} migrate</code>.
-        </>
-      )}
-    </Notice>
-  );
+  if (pending > 0) {
+    faults.push(
+      <>
+        {pending === 1 ? 'A migration is' : `${pending} migrations are`} pending: run <code>{command} migrate</code>.
+      </>,
+    );
+  }
+  if (faults.length > 0) return <Notice tone="danger">{faults.flatMap((fault) => [fault, ' '])}</Notice>;
+  return promotedAt === undefined ? <Notice tone="ok">Everything works.</Notice> : <></>;
 }
-
-const STATES = {
-  up: { tone: 'ok', label: 'Up' },
-  slow: { tone: 'warning', label: 'Slow' },
-  lost: { tone: 'danger', label: 'Down' },
-} as const satisfies Readonly<Record<DependencyState, { tone: Tone; label: string }>>;
 
 function Components({ components }: Status): VNode {
   return (
@@ -154,27 +157,26 @@ function Components({ components }: Status): VNode {
         caption="Components"
         hasCards
         columns={['Component', 'State', 'Since', 'What to do']}
-        rows={components.map(({ name, current, consequence, advice, guide }) => {
-          const isUp = current.state === 'up';
-          const times = current.losses.length;
-          const state = (
+        rows={components.map(({ name, current: { losses, since }, fault }) => [
+          name,
+          <span>
+            {fault === undefined ? (
+              <Badge tone="ok">Up</Badge>
+            ) : (
+              <Badge tone={fault.label === 'Down' ? 'danger' : 'warning'}>{fault.label}</Badge>
+            )}
+            {losses.length > 1 && <span class="muted small"> lost {losses.length} times in the last hour</span>}
+          </span>,
+          <RelativeTime at={new Date(since).toISOString()} />,
+          fault === undefined ? (
+            'Nothing'
+          ) : (
             <span>
-              <Badge tone={STATES[current.state].tone}>{STATES[current.state].label}</Badge>
-              {times > 1 && <span class="muted small"> lost {times} times in the last hour</span>}
+              {fault.consequence} <strong>{fault.advice}</strong>{' '}
+              <a href={`/guides/${fault.guide}`}>More in the guide</a>
             </span>
-          );
-          const whatToDo = (
-            <span>
-              {consequence} <strong>{advice}</strong> <a href={`/guides/${guide}`}>More in the guide</a>
-            </span>
-          );
-          return [
-            name,
-            state,
-            <RelativeTime at={new Date(current.since).toISOString()} />,
-            isUp ? 'Nothing' : whatToDo,
-          ];
-        })}
+          ),
+        ])}
       />
     </section>
   );
@@ -221,15 +223,21 @@ function LimitScope({ redis }: Status): VNode | null {
   return <Notice tone="warning">{whose} are counted by this server only, until Redis is back.</Notice>;
 }
 
-/** What is wrong with a copy. */
-const FAULTS = { good: undefined, refused: 'Refused by the feed: publish another', old: 'Too old' } as const;
+/** What is wrong with the newest copy. */
+const COPY_FAULTS = {
+  good: undefined,
+  missing: 'None in COPIES_DIR yet',
+  unreadable: 'Unreadable',
+  refused: 'Refused by the feed: publish another',
+  old: 'Too old',
+} as const satisfies Readonly<Record<NewestCopy['state'], string | undefined>>;
 
 function Copy(copy: NewestCopy): ComponentChildren {
-  if (!('createdAt' in copy)) {
-    return copy.state === 'missing' ? 'None in COPIES_DIR yet' : <Badge tone="danger">Unreadable</Badge>;
-  }
-  const fault = FAULTS[copy.state];
-  return [<BothTimes at={copy.createdAt} />, ' ', fault && <Badge tone="danger">{fault}</Badge>];
+  const fault = COPY_FAULTS[copy.state];
+  return [
+    'createdAt' in copy && [<BothTimes at={copy.createdAt} />, ' '],
+    fault && <Badge tone="danger">{fault}</Badge>,
+  ];
 }
 
 function Migrations({ applied, pending }: DatabaseFacts['migrations']): VNode {
