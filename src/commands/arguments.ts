@@ -19,6 +19,9 @@ export function positiveInteger(text: string): number {
   throw new InvalidArgumentError('Use a whole number of 1 or more.');
 }
 
+/** The argument that is the id of a developer. */
+export const DEVELOPER = ['<id>', 'id of the developer', positiveInteger] as const;
+
 /** Parses a name or a label. @throws InvalidArgumentError */
 export function text(maximum: number): (value: string) => string {
   return (value) => {

@@ -1,5 +1,7 @@
 import type { Knex } from 'knex';
+import { changeCallers, nobody } from '../admission/change-callers.js';
 import { OperatorError, withAdvice } from '../errors.js';
+import { DatabaseSuperseded } from '../platform/postgres/fence.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { CommandContext } from './context.js';
 
@@ -16,13 +18,9 @@ const INCOMPLETE = 'This change did not complete: keys may work as before until 
 export function makeChange<T>(
   context: CommandContext,
   act: (db: Knex) => Promise<T>,
-  affected?: (result: T, db: Knex) => readonly number[] | Promise<readonly number[]>,
+  affected: (result: T, db: Knex) => readonly number[] | Promise<readonly number[]> = nobody,
 ): Promise<T> {
   return context.withDatabase(async (db, { fence }) => {
-    const [{ changeCallers, nobody }, { DatabaseSuperseded }] = await Promise.all([
-      import('../admission/change-callers.js'),
-      import('../platform/postgres/fence.js'),
-    ]);
     const timeline = fence.newest;
     let hasBegun = false;
     let obstacle = 'REDIS_URL is not set here.';
@@ -31,7 +29,12 @@ export function makeChange<T>(
       const why = redis === undefined ? obstacle : 'The Redis named by REDIS_URL cannot be reached.';
       const onWait = () => context.stderr.write(`catalog: ${why} Waiting until every server applies the change.\n`);
       const makeIt = changeCallers({ db, fence, redis, onWait });
-      return { result: await makeIt(() => act(db), affected ? (result) => affected(result, db) : nobody) };
+      return {
+        result: await makeIt(
+          () => act(db),
+          (result) => affected(result, db),
+        ),
+      };
     };
     // A Redis that cannot be used stops no revocation.
     const inRedis = context.withRedis(change).catch((error: unknown) => {

@@ -8,7 +8,7 @@ import { fromSeconds, MICROS_PER_SECOND, toRfc3339, toSeconds, type Micros } fro
 import { position } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand } from '../output/report.js';
 
 /** How far ahead of the clock the feed start may lie without a warning, in microseconds. */
 const NOTABLY_AHEAD: Micros = 120n * MICROS_PER_SECOND;
@@ -23,26 +23,24 @@ the lost database's clock was further ahead, use --after with the latest positio
 
 This cannot be undone. On a terminal you are asked to confirm; elsewhere --yes is required.`;
 
-interface RestartFlags extends JsonFlag {
+interface RestartFlags {
   readonly after?: number;
   readonly yes?: boolean;
 }
 
 export const registerFeed: RegisterCommand = (program, context) => {
-  const { stdout } = context;
   const feed = program.command('feed').description('Manage the feed of changes that mirrors follow.');
   const examples = ['catalog feed restart', 'catalog feed restart --yes --after 1795218005.123456'];
   addJsonCommand(feed, 'restart', examples, NOTES)
     .description('Restart the feed after the database has lost commits. Every mirror then needs a fresh copy.')
     .option('--after <seconds>', 'also set the feed start later than this position: Unix time in seconds', position)
     .option('--yes', 'restart without asking')
-    .action(async ({ after, yes, json }: RestartFlags, command: Command) => {
+    .reports(context, async ({ after, yes }: RestartFlags, command: Command) => {
       if (!yes) await confirm(context, command);
       const latest = after === undefined ? undefined : fromSeconds(after);
       // A trigger makes servers drop all callers. This publishes the timeline, and fails if the database is an older one.
       const restart = (db: Knex) => restartFeed(db, { after: latest });
-      const result = await makeChange(context, restart);
-      const { feedStart, clock } = result;
+      const { feedStart, clock } = await makeChange(context, restart);
       const lines = [
         `The feed start is now ${toSeconds(feedStart)} (${toRfc3339(feedStart)}). Mirrors with an earlier position are refused and need a fresh copy.`,
         'The feed refuses published copies made before, too. Publish one now: catalog export --publish FOLDER',
@@ -53,7 +51,7 @@ export const registerFeed: RegisterCommand = (program, context) => {
           `This is ${seconds} s ahead of the database's clock: until the clock catches up, new entries have timestamps in the future.`,
         );
       }
-      report(stdout, json, { feed_start: toSeconds(feedStart), clock: toSeconds(clock) }, lines.join('\n'));
+      return [{ feed_start: toSeconds(feedStart), clock: toSeconds(clock) }, lines.join('\n')];
     });
 };
 

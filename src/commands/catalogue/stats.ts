@@ -5,11 +5,12 @@ import type { RegisterCommand } from '../context.js';
 import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
 import { table } from '../output/table.js';
 
-export const registerStats: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerStats: RegisterCommand = (program, context) => {
+  const { stdout, withDatabase } = context;
   const stats = addJsonCommand(program, 'stats', 'catalog stats')
     .description('Print the numbers of /api/v1/stats, and check the counters behind them.')
     .allowExcessArguments()
-    .action(async ({ json }: JsonFlag, command: Command) => {
+    .reports(context, async (_options, command: Command) => {
       // If it had an action, commander would take the name of a missing subcommand for an argument.
       if (command.args.length > 0) command.error(`error: unknown command '${command.args.join(' ')}'`);
       const counts = await withDatabase((db) => readCatalogCounts(db), { mayBeReadOnly: true });
@@ -17,7 +18,7 @@ export const registerStats: RegisterCommand = (program, { stdout, withDatabase }
         counter: ([name]) => name.replaceAll('_', ' '),
         value: ([, value]) => value,
       });
-      report(stdout, json, { counts }, lines);
+      return [{ counts }, lines];
     });
   addJsonCommand(stats, 'verify', 'catalog stats verify')
     .description(

@@ -10,10 +10,10 @@ import {
   type Developer,
 } from '../../developers/developers.js';
 import { readChunks } from '../../platform/async/chunks.js';
-import { planId, positiveInteger, projectName } from '../arguments.js';
+import { DEVELOPER, planId, positiveInteger, projectName } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import { age, type Columns } from '../output/table.js';
 import { registerQuotas } from './quotas.js';
 import { registerSignIn } from './sign-in.js';
@@ -33,7 +33,6 @@ export const registerDevelopers: RegisterCommand = (program, context) => {
   addCreate(developers, context);
   addList(developers, context);
   addEdits(developers, context);
-  addStateChanges(developers, context);
   registerQuotas(developers, context);
   registerSignIn(developers, context);
 };
@@ -43,11 +42,11 @@ function addCreate(developers: Command, context: CommandContext): void {
     .description('Register a developer.')
     .requiredOption('--project-name <name>', 'name of the project; /api/v1/me shows it', projectName)
     .option('--attribution-required', 'require the project to credit the catalogue where it shows its data', false)
-    .action(async (options: { projectName: string; attributionRequired: boolean } & JsonFlag) => {
+    .reports(context, async (options: { projectName: string; attributionRequired: boolean }) => {
       const developer = await makeChange(context, (db) => createDeveloper(db, options));
       const { id, planId } = developer;
       const next = `${context.command} keys create --developer ${id} --plan ${planId}`;
-      report(context.stdout, options.json, { developer }, `Created developer ${id}. Next, create a key:\n  ${next}`);
+      return [{ developer }, `Created developer ${id}. Next, create a key:\n  ${next}`];
     });
 }
 
@@ -66,57 +65,42 @@ function addList(developers: Command, context: CommandContext): void {
 function addEdits(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'rename', 'catalog developers rename 1 "Film club Berlin"')
     .description("Change the name of a developer's project.")
-    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument(...DEVELOPER)
     .argument('<name>', 'new name of the project; /api/v1/me shows it', projectName)
-    .action(async (id: number, name: string, { json }: JsonFlag) => {
-      const developer = await makeChange(
-        context,
-        (db) => renameDeveloper(db, id, name),
-        () => [id],
-      );
-      const line = `Renamed the project of developer ${id} to "${name}".`;
-      report(context.stdout, json, { developer }, line);
+    .reports(context, async (id: number, name: string) => {
+      const developer = await makeChange(context, (db) => renameDeveloper(db, id, name), idOf);
+      return [{ developer }, `Renamed the project of developer ${id} to "${name}".`];
     });
 
   const setPlanNotes = 'To move an existing key, use "catalog keys set-plan".';
   addJsonCommand(developers, 'set-plan', 'catalog developers set-plan 1 --plan pro', setPlanNotes)
     .description('Set the plan of keys that a developer creates from now on. Existing keys stay on their plan.')
-    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument(...DEVELOPER)
     .requiredOption('--plan <plan>', 'plan of new keys', planId)
-    .action(async (id: number, { plan, json }: { plan: string } & JsonFlag) => {
+    .reports(context, async (id: number, { plan }: { plan: string }) => {
       const developer = await makeChange(context, (db) => setDeveloperPlan(db, id, plan));
-      report(context.stdout, json, { developer }, `New keys of developer ${id} are on plan ${plan}.`);
+      return [{ developer }, `New keys of developer ${id} are on plan ${plan}.`];
+    });
+
+  addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
+    .description("Refuse all of a developer's keys.")
+    .argument(...DEVELOPER)
+    .reports(context, async (id: number) => {
+      const developer = await makeChange(context, (db) => suspendDeveloper(db, id), idOf);
+      const undo = `${context.command} developers reinstate ${id}`;
+      return [{ developer }, `Suspended developer ${id}. Their keys are refused from now on. To undo: ${undo}`];
+    });
+
+  const exceptions = 'except revoked and expired ones';
+  addJsonCommand(developers, 'reinstate', 'catalog developers reinstate 1')
+    .description(`Accept a suspended developer's keys again, ${exceptions}.`)
+    .argument(...DEVELOPER)
+    .reports(context, async (id: number) => {
+      const developer = await makeChange(context, (db) => reinstateDeveloper(db, id), idOf);
+      return [{ developer }, `Reinstated developer ${id}. Their keys are accepted again, ${exceptions}.`];
     });
 }
 
-function addStateChanges(developers: Command, context: CommandContext): void {
-  addJsonCommand(developers, 'suspend', 'catalog developers suspend 1')
-    .description("Refuse all of a developer's keys.")
-    .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: JsonFlag) => {
-      const developer = await makeChange(
-        context,
-        (db) => suspendDeveloper(db, id),
-        () => [id],
-      );
-      const line = `Suspended developer ${id}. Their keys are refused from now on. To undo: ${context.command} developers reinstate ${id}`;
-      report(context.stdout, json, { developer }, line);
-    });
-
-  addJsonCommand(developers, 'reinstate', 'catalog developers reinstate 1')
-    .description("Accept a suspended developer's keys again, except revoked and expired ones.")
-    .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: JsonFlag) => {
-      const developer = await makeChange(
-        context,
-        (db) => reinstateDeveloper(db, id),
-        () => [id],
-      );
-      report(
-        context.stdout,
-        json,
-        { developer },
-        `Reinstated developer ${id}. Their keys are accepted again, except revoked and expired ones.`,
-      );
-    });
+function idOf({ id }: Developer): readonly number[] {
+  return [id];
 }

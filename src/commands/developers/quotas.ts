@@ -5,17 +5,18 @@ import { listKeys } from '../../keys/keys.js';
 import { OperatorError } from '../../errors.js';
 import { listPlans } from '../../limits/plans.js';
 import { toQuota } from '../../limits/quotas.js';
-import { positiveInteger } from '../arguments.js';
+import { DEVELOPER } from '../arguments.js';
 import type { CommandContext } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand } from '../output/report.js';
 import { table } from '../output/table.js';
 
 /** `catalog developers quotas` */
-export function registerQuotas(developers: Command, { stdout, withDatabase, withRedis }: CommandContext): void {
+export function registerQuotas(developers: Command, context: CommandContext): void {
+  const { withDatabase, withRedis } = context;
   addJsonCommand(developers, 'quotas', 'catalog developers quotas 1')
     .description('Show how much of the current minute and day each plan of a developer has used. Needs REDIS_URL.')
-    .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (developer: number, { json }: JsonFlag) => {
+    .argument(...DEVELOPER)
+    .reports(context, async (developer: number) => {
       const plans = await withDatabase(async (db) => {
         await findDeveloper(db, developer);
         const used = new Set((await listKeys(db, developer)).map(({ planId }) => planId));
@@ -45,6 +46,6 @@ export function registerQuotas(developers: Command, { stdout, withDatabase, with
         limit: ({ limit }) => limit,
         'resets in (s)': ({ resetsInSeconds }) => resetsInSeconds,
       });
-      report(stdout, json, { developerId: developer, quotas: rows }, lines);
+      return [{ developerId: developer, quotas: rows }, lines];
     });
 }

@@ -16,11 +16,11 @@ import { findDeveloper } from '../../developers/developers.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf, withLocalName } from '../../http/connection/server.js';
 import { countOf } from '../../platform/text/count.js';
-import { positiveInteger, text } from '../arguments.js';
+import { DEVELOPER, positiveInteger, text } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
 import { readAddresses } from '../server/server-addresses.js';
-import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import { age, shortTime, type Columns } from '../output/table.js';
 
 /** An example of the options that name an identity. */
@@ -49,44 +49,41 @@ export const registerSignIn: RegisterCommand = (developers, context) => {
 };
 
 function addSignInLink(developers: Command, context: CommandContext): void {
-  const { stdout, stderr, config } = context;
   addJsonCommand(developers, 'sign-in-link', 'PUBLIC_URL=https://catalog.example catalog developers sign-in-link 1')
     .description(`Print a link that signs a developer in. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`)
     .argument('[id]', 'id of the developer; required without --demo', positiveInteger)
     .option('--demo', 'for the demo developer, in place of an id')
-    .action(
-      async (given: number | undefined, { demo = false, json }: JsonFlag & { demo?: boolean }, command: Command) => {
-        if (demo === (given !== undefined)) command.error('error: give either the id of a developer or --demo');
-        const running = await readAddresses(config(), context.packageRoot);
-        const publicUrl = publicUrlOf(config(), running?.url);
-        const { id, token } = await makeChange(context, async (db) => {
-          const developer = given ?? (await (await import('../server/demo.js')).requireDemoDeveloper(db)).id;
-          return { id: developer, token: await createSignInLink(db, developer) };
-        });
-        if (config().publicUrl === undefined && config().databaseUrl !== undefined) {
-          stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
-        }
-        const url = signInLinkUrl(publicUrl, token);
-        const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
-        const document = { developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 };
-        report(stdout, json, document, `${what}\n  ${url}`);
-      },
-    );
+    .reports(context, async (given: number | undefined, { demo = false }: { demo?: boolean }, command: Command) => {
+      if (demo === (given !== undefined)) command.error('error: give either the id of a developer or --demo');
+      const config = context.config();
+      const running = await readAddresses(config, context.packageRoot);
+      const publicUrl = publicUrlOf(config, running?.url);
+      const { id, token } = await makeChange(context, async (db) => {
+        const developer = given ?? (await (await import('../server/demo.js')).requireDemoDeveloper(db)).id;
+        return { id: developer, token: await createSignInLink(db, developer) };
+      });
+      if (config.publicUrl === undefined && config.databaseUrl !== undefined) {
+        context.stderr.write('catalog: PUBLIC_URL is not set here: the link works only on this machine.\n');
+      }
+      const url = signInLinkUrl(publicUrl, token);
+      const what = `Sign-in link for developer ${id}. It works once, within ${LINK_LIFETIME_MINUTES} minutes. Keep it secret:`;
+      return [{ developerId: id, url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`];
+    });
 }
 
 function addIdentities(developers: Command, context: CommandContext): void {
-  const addIdentityCommand = (name: string): Command =>
+  const addIdentityCommand = (name: string) =>
     addJsonCommand(developers, name, `catalog developers ${name} 1 ${IDENTITY}`)
-      .argument('<id>', 'id of the developer', positiveInteger)
+      .argument(...DEVELOPER)
       .requiredOption('--issuer <url>', 'URL of the provider, exactly as in OIDC_ISSUER', issuerUrl)
       .requiredOption('--subject <subject>', 'subject at the provider, as shown on the sign-in page', text(255));
 
   addIdentityCommand('link')
     .description('Let an identity of your OpenID Connect provider sign in as a developer.')
-    .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
+    .reports(context, async (id: number, { issuer, subject }: Identity) => {
       await makeChange(context, (db) => linkIdentity(db, id, { issuer, subject }));
       const line = `Linked developer ${id}: this identity can now sign in as that developer.`;
-      report(context.stdout, json, { developerId: id, issuer, subject }, line);
+      return [{ developerId: id, issuer, subject }, line];
     });
 
   addIdentityCommand('unlink')
@@ -94,21 +91,15 @@ function addIdentities(developers: Command, context: CommandContext): void {
       "Stop an identity from signing in as a developer. Ends the developer's sessions and unused sign-in links. " +
         'Passkeys can still sign in.',
     )
-    .action(async (id: number, { issuer, subject, json }: Identity & JsonFlag) => {
-      const unlink = (db: Knex) => unlinkIdentity(db, id, { issuer, subject });
-      const sessionsEnded = await makeChange(context, unlink);
+    .reports(context, async (id: number, { issuer, subject }: Identity) => {
+      const sessionsEnded = await makeChange(context, (db) => unlinkIdentity(db, id, { issuer, subject }));
       const line = `Unlinked the identity and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
-      report(
-        context.stdout,
-        json,
-        { developerId: id, issuer, subject, sessionsEnded },
-        `${line} ${passkeysRemain(id)}`,
-      );
+      return [{ developerId: id, issuer, subject, sessionsEnded }, `${line} ${passkeysRemain(id)}`];
     });
 
   addJsonCommand(developers, 'identities', 'catalog developers identities 1')
     .description('List the identities that can sign in as a developer.')
-    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument(...DEVELOPER)
     .action((id: number, { json }: JsonFlag) =>
       reportRows(context, json, (db) => [listIdentities(db, id)], { name: 'identities', columns: IDENTITY_COLUMNS }),
     );
@@ -117,18 +108,18 @@ function addIdentities(developers: Command, context: CommandContext): void {
 function addSignOut(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'sign-out', 'catalog developers sign-out 1')
     .description("End a developer's sessions and unused sign-in links. Keys and passkeys keep working.")
-    .argument('<id>', 'id of the developer', positiveInteger)
-    .action(async (id: number, { json }: JsonFlag) => {
+    .argument(...DEVELOPER)
+    .reports(context, async (id: number) => {
       const sessionsEnded = await makeChange(context, (db) => endAllSessions(db, id, 'operator'));
       const line = `Ended ${countOf(sessionsEnded, 'session')} of developer ${id}. ${passkeysRemain(id)}`;
-      report(context.stdout, json, { developerId: id, sessionsEnded }, line);
+      return [{ developerId: id, sessionsEnded }, line];
     });
 }
 
 function addPasskeys(developers: Command, context: CommandContext): void {
   addJsonCommand(developers, 'passkeys', 'catalog developers passkeys 1')
     .description('List the passkeys that can sign in as a developer.')
-    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument(...DEVELOPER)
     .action((id: number, { json }: JsonFlag) => {
       const read = (db: Knex) => [findDeveloper(db, id).then(() => listPasskeys(db, id))];
       return reportRows(context, json, read, { name: 'passkeys', columns: PASSKEY_COLUMNS });
@@ -138,12 +129,12 @@ function addPasskeys(developers: Command, context: CommandContext): void {
     .description(
       "Stop a passkey from signing in as a developer. Ends the developer's sessions and unused sign-in links.",
     )
-    .argument('<id>', 'id of the developer', positiveInteger)
+    .argument(...DEVELOPER)
     .argument('<passkey>', 'number of the passkey, as "catalog developers passkeys" lists it', positiveInteger)
-    .action(async (id: number, passkey: number, { json }: JsonFlag) => {
+    .reports(context, async (id: number, passkey: number) => {
       const sessionsEnded = await makeChange(context, (db) => revokePasskey(db, id, passkey));
       const line = `Removed passkey ${passkey} and ended ${countOf(sessionsEnded, 'session')} of developer ${id}.`;
-      report(context.stdout, json, { developerId: id, passkey, sessionsEnded }, line);
+      return [{ developerId: id, passkey, sessionsEnded }, line];
     });
 }
 

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
-import { setKeyExpiry, setKeyLabel, setKeyPlan } from '../../keys/edit-key.js';
+import { setKeyExpiry, setKeyLabel, setKeyPlan, type EditedKey } from '../../keys/edit-key.js';
 import type { Expiry } from '../../keys/expiry.js';
 import type { KeyRecord } from '../../keys/key-record.js';
 import { createKey, listKeys, type CreatedKey } from '../../keys/keys.js';
@@ -18,12 +18,12 @@ import {
 } from '../arguments.js';
 import type { CommandContext, RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import { shortTime } from '../output/table.js';
 import { EXAMPLE_PREFIX, PREFIX_HELP, prefixOf, prefixOrKeyOf } from './key-argument.js';
 import { KEY_COLUMNS, keyDocument } from './key-document.js';
 
-interface CreateOptions extends JsonFlag {
+interface CreateOptions {
   developer?: number;
   plan?: string;
   label?: string;
@@ -63,7 +63,7 @@ function addCreate(keys: Command, context: CommandContext): void {
         'create a key for the demo developer; cannot be combined with --developer, --plan, --label or --expires',
       ).conflicts(['developer', 'plan', 'label', 'expires']),
     )
-    .action(async ({ developer, plan, label, demo, json, ...options }: CreateOptions, command: Command) => {
+    .reports(context, async ({ developer, plan, label, demo, ...options }: CreateOptions, command: Command) => {
       const expires = options.expires === 'never' ? undefined : options.expires;
       if (!demo && developer === undefined) command.error("error: required option '--developer <id>' not specified");
       if (!demo && plan === undefined) command.error("error: required option '--plan <plan>' not specified");
@@ -80,8 +80,7 @@ function addCreate(keys: Command, context: CommandContext): void {
       }
       const end = created.expiresAt === null ? '' : `; it expires at ${shortTime(created.expiresAt) ?? ''}`;
       const what = `Created ${created.prefix} on plan ${created.planId}${end}.`;
-      const lines = `${what} The key is shown only once; keep it safe:\n  ${created.key}`;
-      report(context.stdout, json, newKeyDocument(created), lines);
+      return [newKeyDocument(created), `${what} The key is shown only once; keep it safe:\n  ${created.key}`];
     });
 }
 
@@ -111,17 +110,14 @@ function addRoll(keys: Command, context: CommandContext): void {
       'how long the old key keeps working: now, or a duration such as 24h',
       toOverlap,
     )
-    .action(async (argument: string, { overlap, json }: { overlap: number } & JsonFlag, command: Command) => {
+    .reports(context, async (argument: string, { overlap }: { overlap: number }, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { successor, predecessor } = await makeChange(
-        context,
-        (db) => rollKey(db, prefix, overlap),
-        (rolled) => [rolled.predecessor.developerId],
-      );
+      const roll = (db: Knex) => rollKey(db, prefix, overlap);
+      const { successor, predecessor } = await makeChange(context, roll, (rolled) => ownerOf(rolled.predecessor));
       const end = overlap === 0 ? 'refused from now on' : `accepted until ${shortTime(predecessor.expiresAt) ?? ''}`;
       const lines = `Rolled ${prefix}. The old key is ${end}. Its successor ${successor.prefix} is shown only once:`;
       const document = { ...newKeyDocument(successor), predecessor: keyDocument(predecessor) };
-      report(context.stdout, json, document, `${lines}\n  ${successor.key}`);
+      return [document, `${lines}\n  ${successor.key}`];
     });
 }
 
@@ -129,36 +125,29 @@ function addRevoke(keys: Command, context: CommandContext): void {
   addJsonCommand(keys, 'revoke', [`catalog keys revoke ${EXAMPLE_PREFIX}`, 'catalog keys revoke - < leaked-key.txt'])
     .description('Revoke a key permanently. When this is done, every server refuses it.')
     .argument('<prefix>', `${PREFIX_HELP}; - reads the prefix or the whole key from standard input`)
-    .action(async (argument: string, { json }: JsonFlag, command: Command) => {
+    .reports(context, async (argument: string, _options: object, command: Command) => {
       const which = await prefixOrKeyOf(argument, context.stdin, command);
-      const record = await makeChange(
-        context,
-        (db) => revokeKey(db, which),
-        ({ developerId }) => [developerId],
-      );
+      const record = await makeChange(context, (db) => revokeKey(db, which), ownerOf);
       const line = record.wasRevoked
         ? `${record.prefix} was already revoked at ${shortTime(record.revokedAt) ?? ''}.`
         : `Revoked ${record.prefix}. Requests with it fail from now on.`;
-      report(context.stdout, json, keyDocument(record), line);
+      return [keyDocument(record), line];
     });
 }
 
 function addEdits(keys: Command, context: CommandContext): void {
+  const ownerOfEdited = ({ after }: EditedKey) => ownerOf(after);
+
   addJsonCommand(keys, 'set-plan', `catalog keys set-plan ${EXAMPLE_PREFIX} --plan pro`)
     .description('Move a key to another plan.')
     .argument('<prefix>', PREFIX_HELP)
     .requiredOption('--plan <plan>', 'plan that sets its limits', planId)
-    .action(async (argument: string, { plan, json }: { plan: string } & JsonFlag, command: Command) => {
+    .reports(context, async (argument: string, { plan }: { plan: string }, command: Command) => {
       const prefix = prefixOf(argument, command);
-      const { before, after } = await makeChange(
-        context,
-        (db) => setKeyPlan(db, prefix, plan),
-        (edited) => [edited.after.developerId],
-      );
+      const { before, after } = await makeChange(context, (db) => setKeyPlan(db, prefix, plan), ownerOfEdited);
       const changed = before.planId !== plan;
       const moved = `Moved ${prefix} from plan ${before.planId} to ${plan}. The new limits apply from now on.`;
-      const line = changed ? moved : `Key ${prefix} is already on plan ${plan}.`;
-      report(context.stdout, json, { ...keyDocument(after), changed }, line);
+      return [{ ...keyDocument(after), changed }, changed ? moved : `Key ${prefix} is already on plan ${plan}.`];
     });
 
   addJsonCommand(keys, 'set-label', [
@@ -168,12 +157,12 @@ function addEdits(keys: Command, context: CommandContext): void {
     .description('Change the label of an active key.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<label>', 'new label; "" removes it', labelOrNone)
-    .action(async (argument: string, label: string | null, { json }: JsonFlag, command: Command) => {
+    .reports(context, async (argument: string, label: string | null, _options: object, command: Command) => {
       const prefix = prefixOf(argument, command);
       const { before, after } = await makeChange(context, (db) => setKeyLabel(db, prefix, label));
       const changed = before.label !== label;
       const has = `${changed ? 'now' : 'already'} has ${label === null ? 'no label' : `the label "${label}"`}`;
-      report(context.stdout, json, { ...keyDocument(after), changed }, `Key ${prefix} ${has}.`);
+      return [{ ...keyDocument(after), changed }, `Key ${prefix} ${has}.`];
     });
 
   addJsonCommand(
@@ -185,19 +174,19 @@ function addEdits(keys: Command, context: CommandContext): void {
     .description('Change when an active key expires, to an earlier or a later time.')
     .argument('<prefix>', PREFIX_HELP)
     .argument('<when>', 'a duration from now such as 90d, a date or time in UTC, or never', expiryOrNever)
-    .action(async (argument: string, when: Expiry | 'never', { json }: JsonFlag, command: Command) => {
+    .reports(context, async (argument: string, when: Expiry | 'never', _options: object, command: Command) => {
       const prefix = prefixOf(argument, command);
       const expires = when === 'never' ? null : when;
-      const { before, after } = await makeChange(
-        context,
-        (db) => setKeyExpiry(db, prefix, expires),
-        (edited) => [edited.after.developerId],
-      );
+      const { before, after } = await makeChange(context, (db) => setKeyExpiry(db, prefix, expires), ownerOfEdited);
       const changed = before.expiresAt !== after.expiresAt;
       const expiry = after.expiresAt === null ? 'never expires' : `expires at ${shortTime(after.expiresAt) ?? ''}`;
-      const line = changed ? `Key ${prefix} now ${expiry}.` : `Key ${prefix} already ${expiry}.`;
-      report(context.stdout, json, { ...keyDocument(after), changed }, line);
+      return [{ ...keyDocument(after), changed }, `Key ${prefix} ${changed ? 'now' : 'already'} ${expiry}.`];
     });
+}
+
+/** @returns the developer whose callers change with a key */
+function ownerOf({ developerId }: KeyRecord): readonly number[] {
+  return [developerId];
 }
 
 function newKeyDocument(created: CreatedKey): object {

@@ -3,10 +3,10 @@ import { limitOf, QUOTA_NAMES, type QuotaName } from '../../limits/quotas.js';
 import { planId, positiveInteger, text } from '../arguments.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, reportRows, type JsonFlag } from '../output/report.js';
+import { addJsonCommand, reportRows, type JsonFlag } from '../output/report.js';
 import { table, type Columns } from '../output/table.js';
 
-interface SetOptions extends JsonFlag, Partial<Record<`per${Capitalize<QuotaName>}`, number>> {
+interface SetOptions extends Partial<Record<`per${Capitalize<QuotaName>}`, number>> {
   name?: string;
   commercialUse?: boolean;
 }
@@ -35,7 +35,7 @@ export const registerPlans: RegisterCommand = (program, context) => {
     .option('--per-day <requests>', 'requests allowed in 86,400 seconds', positiveInteger)
     .option('--commercial-use', 'allow commercial use')
     .option('--no-commercial-use', 'do not allow commercial use')
-    .action(async (id: string, { name, perMinute, perDay, commercialUse, json }: SetOptions) => {
+    .reports(context, async (id: string, { name, perMinute, perDay, commercialUse }: SetOptions) => {
       const changes: PlanChanges = { name, requestsPerMinute: perMinute, requestsPerDay: perDay, commercialUse };
       const { plan, created } = await makeChange(
         context,
@@ -43,6 +43,6 @@ export const registerPlans: RegisterCommand = (program, context) => {
         (_, db) => developersOnPlan(db, id),
       );
       const heading = created ? `Added plan ${id}:` : `Plan ${id} is now as follows, for all its keys:`;
-      report(context.stdout, json, { plan, created }, `${heading}\n${table([plan], COLUMNS)}`);
+      return [{ plan, created }, `${heading}\n${table([plan], COLUMNS)}`];
     });
 };

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Command } from 'commander';
 import type { Knex } from 'knex';
 import type { Writable } from 'node:stream';
 import { OperatorError } from '../../errors.js';
@@ -11,8 +11,22 @@ export interface JsonFlag {
   readonly json?: boolean;
 }
 
+/** A command with the option `--json`, see {@link report}. */
+class JsonCommand extends Command {
+  /** Sets the action of a command that reports one result. @param act - gets the arguments and the options */
+  reports(
+    { stdout }: CommandContext,
+    act: (...args: never[]) => Promise<readonly [document: object, text: string]>,
+  ): this {
+    return this.action(async (...args: unknown[]) => {
+      const [document, text] = await act(...(args as never[]));
+      report(stdout, this.opts<JsonFlag>().json, document, text);
+    });
+  }
+}
+
 /**
- * Adds a command with the option `--json`, see {@link report}.
+ * Adds a command with the option `--json`.
  *
  * @param examples - the last part of its help
  * @param notes - for its help, see {@link addNotes}
@@ -22,10 +36,12 @@ export function addJsonCommand(
   name: string,
   examples: string | readonly string[],
   notes?: string,
-): Command {
-  const command = parent.command(name).option('--json', 'print one JSON document');
+): JsonCommand {
+  const command = new JsonCommand(name).copyInheritedSettings(parent).option('--json', 'print one JSON document');
+  parent.addCommand(command);
   if (notes !== undefined) addNotes(command, notes);
-  return addExamples(command, [examples].flat());
+  addExamples(command, [examples].flat());
+  return command;
 }
 
 /**

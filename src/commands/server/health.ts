@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
+import type { Config } from '../../config/settings.js';
 import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import { printable } from '../../platform/text/plain-text.js';
-import type { CommandContext, RegisterCommand } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import type { RegisterCommand } from '../context.js';
+import { addJsonCommand } from '../output/report.js';
 
 /** Bound on the whole check, in milliseconds. A server bounds its own look at the database more tightly. */
 const TIMEOUT_MS = 3_000;
@@ -24,11 +25,10 @@ interface Readiness {
 export const registerHealth: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'health', ['catalog health', 'PORT=9000 catalog health'], NOTES)
     .description('Check that the server on this machine is ready.')
-    .action(({ json }: JsonFlag) => run(json, context));
+    .reports(context, () => check(context.config()));
 };
 
-async function run(asJson: boolean | undefined, { config, stdout }: CommandContext): Promise<void> {
-  const { host, port } = config();
+async function check({ host, port }: Config): Promise<readonly [document: object, text: string]> {
   if (port === 0) throw new OperatorError('PORT is 0, so the port of the server is not known. Set PORT to its number.');
   const url = urlOf(host, port);
   const { status, detail, reasons = [] } = await readReadiness(url);
@@ -36,7 +36,7 @@ async function run(asJson: boolean | undefined, { config, stdout }: CommandConte
     throw new OperatorError(`The server on ${url} is not ready. ${printable(detail ?? 'Is it this service?')}`);
   }
   const details = reasons.map((reason) => ` ${printable(reason.detail)}`).join('');
-  report(stdout, asJson, { url, status, reasons }, `The server on ${url} is ${status}.${details}`);
+  return [{ url, status, reasons }, `The server on ${url} is ${status}.${details}`];
 }
 
 /** By node:http, since fetch refuses some ports that a server may have, such as 6000. */

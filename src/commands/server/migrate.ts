@@ -1,12 +1,15 @@
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand } from '../output/report.js';
 
-export const registerMigrate: RegisterCommand = (program, { stdout, withDatabase }) => {
+export const registerMigrate: RegisterCommand = (program, context) => {
   addJsonCommand(program, 'migrate', 'DATABASE_URL=postgres://catalog@db/catalog catalog migrate')
     .description("Bring the database's schema up to date.")
-    .action(async ({ json }: JsonFlag) => {
-      const applied = await withDatabase(async (_db, database) => database.applied, { migrate: true, bulk: true });
+    .reports(context, async () => {
+      const applied = await context.withDatabase(async (_db, database) => database.applied, {
+        migrate: true,
+        bulk: true,
+      });
       const changes = applied.length === 0 ? '' : `Applied ${applied.join(', ')}. `;
-      report(stdout, json, { applied }, `${changes}The schema is up to date.`);
+      return [{ applied }, `${changes}The schema is up to date.`];
     });
 };

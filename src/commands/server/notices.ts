@@ -2,15 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { webhookOf } from '../../config/config.js';
 import { OperatorError } from '../../errors.js';
 import type { RegisterCommand } from '../context.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand } from '../output/report.js';
 
 /** `catalog notices test` */
-export const registerNotices: RegisterCommand = (program, { stdout, config }) => {
+export const registerNotices: RegisterCommand = (program, context) => {
   const notices = program.command('notices').description('Check the notices that servers send to the operator.');
   addJsonCommand(notices, 'test', 'catalog notices test')
     .description('Send a notice of type notice.test to NOTIFY_URL, once.')
-    .action(async ({ json }: JsonFlag) => {
-      const webhook = webhookOf(config());
+    .reports(context, async () => {
+      const webhook = webhookOf(context.config());
       if (webhook === undefined) throw new OperatorError('Set NOTIFY_URL and NOTIFY_SECRET as for your servers.');
       const { messageId, sendNotice } = await import('../../notices/webhook.js');
       const notice = { id: randomUUID(), type: 'notice.test', occurredAt: new Date().toISOString(), data: {} };
@@ -20,7 +20,6 @@ export const registerNotices: RegisterCommand = (program, { stdout, config }) =>
         throw new OperatorError(`The notice was not delivered: ${delivery.reason}.`, { advice });
       }
       const { status } = delivery;
-      const line = `The receiver accepted the notice with status ${status}.`;
-      report(stdout, json, { id: messageId(notice), status }, line);
+      return [{ id: messageId(notice), status }, `The receiver accepted the notice with status ${status}.`];
     });
 };

@@ -4,7 +4,7 @@ import { OperatorError } from '../../errors.js';
 import { urlOf } from '../../http/connection/server.js';
 import type { RegisterCommand } from '../context.js';
 import { makeChange } from '../make-change.js';
-import { addJsonCommand, report, type JsonFlag } from '../output/report.js';
+import { addJsonCommand } from '../output/report.js';
 import { readAddresses } from './server-addresses.js';
 
 const NOTES = `The link leads to METRICS_ADDRESS on the machine of a server. For a server on another machine, forward the port first,
@@ -14,21 +14,20 @@ and keep that command running:
 
 /** `catalog operator sign-in-link` */
 export const registerOperator: RegisterCommand = (program, context) => {
-  const { stdout, config } = context;
   const operator = program.command('operator').description('Open the operator pages.');
 
   addJsonCommand(operator, 'sign-in-link', 'catalog operator sign-in-link', NOTES)
     .description(
       `Print a link that signs you in to the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes.`,
     )
-    .action(async ({ json }: JsonFlag) => {
-      const { packageRoot } = context;
-      const running = await readAddresses(config(), packageRoot);
-      const origin = originOf(config(), running?.operatorUrl);
+    .reports(context, async () => {
+      const config = context.config();
+      const running = await readAddresses(config, context.packageRoot);
+      const origin = originOf(config, running?.operatorUrl);
       const token = await makeChange(context, createOperatorLink);
       const url = operatorLinkUrl(origin, token);
       const what = `Sign-in link for the operator pages. It works once, within ${LINK_LIFETIME_MINUTES} minutes. If your server has\nanother METRICS_ADDRESS, change the address in it. Keep it secret:`;
-      report(stdout, json, { url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`);
+      return [{ url, expiresInSeconds: LINK_LIFETIME_MINUTES * 60 }, `${what}\n  ${url}`];
     });
 };
 
