@@ -44,7 +44,7 @@ process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
 process.stderr.on('error', () => undefined);
 // The last line may fail after everything else has succeeded.
 process.once('exit', () => {
-  if (outputFailure === undefined || process.exitCode) return;
+  if (outputFailure === undefined) return;
   process.stderr.write(`catalog: the output cannot be written: ${outputFailure}\n`);
   process.exitCode = EXIT_FAILED;
 });

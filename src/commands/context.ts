@@ -11,11 +11,10 @@ export interface CommandContext {
   readonly stdout: Writable & {
     readonly isTTY?: boolean;
     readonly columns?: number;
-    readonly fd?: number;
     /** Whether it shows colours; NO_COLOR turns them off. */
     readonly hasColors?: () => boolean;
   };
-  readonly stderr: Writable & { readonly isTTY?: boolean; readonly fd?: number };
+  readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly packageRoot: string;
   /** How this program was started, such as `node .build/cli.js`: printed commands begin with it and can be copied. */
   readonly command: string;

@@ -1,7 +1,5 @@
-import { fsync } from 'node:fs';
-import { promisify } from 'node:util';
 import { COLUMNS, type Kind } from '../../catalog/columns.js';
-import { exportCatalogue, type ExportResult } from '../../catalog/export/snapshot.js';
+import { exportCatalogue } from '../../catalog/export/snapshot.js';
 import { publishCopy } from '../../catalog/export/publish.js';
 import { openCopyFolder, type CopyFolder } from '../../copies/copy-folder.js';
 import type { Manifest } from '../../copies/manifest.js';
@@ -42,8 +40,6 @@ const EXAMPLES = [
   'catalog export --publish /srv/copies \\\n    --base-url https://catalog.example.com',
 ];
 
-const INCOMPLETE = 'What was written is not a complete copy.';
-
 /** Errors of the folder to publish into, which the database never has. */
 const DISK_ERRORS = new Set(['EACCES', 'EDQUOT', 'EFBIG', 'EIO', 'ENOENT', 'ENOSPC', 'EPERM', 'EROFS']);
 
@@ -67,54 +63,27 @@ async function run(flags: ExportFlags, context: CommandContext): Promise<void> {
   throw new UsageError('Add --kind titles, people or collections, or --publish with the folder to publish into.');
 }
 
+/**
+ * Writes all rows to standard output. Resolves when they have left the process.
+ *
+ * @throws the database's error, or OperatorError when the signal is aborted, as it is when they cannot be written
+ */
 async function exportRows(kind: Kind, { json }: ExportFlags, context: CommandContext): Promise<void> {
-  const { rows, position } = await writeRows(kind, context);
+  const { signal, stderr } = context;
+  const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const piece of text) await writePiece(context, piece);
+  };
+  const bulk = { bulk: true, mayBeReadOnly: true };
+  const { rows, position } = await context
+    .withDatabase((db) => exportCatalogue(db, { kind, write, signal }), bulk)
+    .catch((error: unknown) => {
+      if (!signal.aborted || error instanceof OperatorError) throw error;
+      throw new OperatorError('Interrupted. What was written is not a complete copy.', { cause: error });
+    });
   const since = position === undefined ? undefined : toSeconds(position);
   const document = { kind, rows, ...(since !== undefined && { followFrom: since }) };
   const from = since === undefined ? '' : `; follow from ${showPosition(since)}`;
-  report(context.stderr, json, document, `${kind}: ${formatCount(rows)} rows written${from}`);
-}
-
-/**
- * Writes all rows to standard output. Resolves when they have left the process or, for a file, are on the disk.
- *
- * @throws the database's error, or OperatorError when the rows cannot be written or the signal is aborted
- */
-async function writeRows(kind: Kind, context: CommandContext): Promise<ExportResult> {
-  const { signal, stdout, withDatabase } = context;
-  let failure: unknown;
-  const write = async (text: AsyncIterable<Buffer>): Promise<void> => {
-    for await (const piece of text) await writePiece(context, piece).catch(fail);
-    if (stdout.fd !== undefined) await syncFile(stdout.fd).catch(fail);
-  };
-  const fail = (error: unknown): never => {
-    failure = error;
-    throw error;
-  };
-  try {
-    return await withDatabase((db) => exportCatalogue(db, { kind, write, signal }), {
-      bulk: true,
-      mayBeReadOnly: true,
-    });
-  } catch (error) {
-    // A failure of standard output also interrupts the program, which would hide the reason.
-    if (failure !== undefined && failure !== signal.reason) {
-      const { message } = failure as Error;
-      throw new OperatorError(`Cannot write to standard output: ${message}. ${INCOMPLETE}`, { cause: failure });
-    }
-    if (!signal.aborted || error instanceof OperatorError) throw error;
-    throw new OperatorError(`Interrupted. ${INCOMPLETE}`, { cause: error });
-  }
-}
-
-/** The errors of pipes, terminals and sockets, which have no disk. */
-const NOTHING_TO_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EROFS', 'EPERM']);
-
-/** Flushes the file behind a descriptor to the disk, if it is a file. @throws the system's error */
-async function syncFile(fd: number): Promise<void> {
-  await promisify(fsync)(fd).catch((error: unknown) => {
-    if (!NOTHING_TO_SYNC.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
-  });
+  report(stderr, json, document, `${kind}: ${formatCount(rows)} rows written${from}`);
 }
 
 /** Publishes a copy of the catalogue into a folder. @throws OperatorError */
