@@ -81,20 +81,16 @@ export async function stageCopy(
   }
   let staged = 0;
   const stage = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
-    for await (const lines of wholeLines(pieces)) staged += await stageLines(store, lines);
+    for await (const lines of wholeLines(file, pieces)) staged += await stageLines(store, lines);
   };
   try {
     await createStaging(store);
-    await pipeline(
-      compressed,
-      createGunzip({ chunkSize: BATCH_BYTES }),
-      (pieces) => requireBounds(file, pieces),
-      (pieces) =>
-        stage(pieces).catch((error: unknown) => {
-          // The download may wait for its host. It ends with the same error, since the pipeline reports either.
-          failed.abort(error);
-          throw error;
-        }),
+    await pipeline(compressed, createGunzip({ chunkSize: BATCH_BYTES }), (pieces: AsyncIterable<Buffer>) =>
+      stage(pieces).catch((error: unknown) => {
+        // The download may wait for its host. It ends with the same error, since the pipeline reports either.
+        failed.abort(error);
+        throw error;
+      }),
     );
     show('comparing', expected, total);
     if (staged !== expected) {
@@ -115,13 +111,20 @@ export async function stageCopy(
   }
 }
 
-/** Regroups the pieces of a file, so that each has whole lines. The lines are bounded before. */
-async function* wholeLines(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/** Regroups the pieces of a file, so that each has whole lines. Bounds the size of the file and of what waits for its line end. */
+async function* wholeLines(
+  { name, decoded_bytes: most }: CopyFile,
+  pieces: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  let bytes = 0;
   let rest = Buffer.alloc(0);
   for await (const piece of pieces) {
+    bytes += piece.length;
+    if (bytes > most) throw damaged(name, `it decodes to more than ${most} bytes`);
     const text = Buffer.concat([rest, piece]);
     const end = text.lastIndexOf('\n');
     rest = text.subarray(end + 1);
+    if (rest.length > MAX_LINE_BYTES) throw damaged(name, `it has a line of more than ${MAX_LINE_BYTES} bytes`);
     if (end > 0) yield text.subarray(0, end);
   }
   if (rest.length > 0) yield rest;
@@ -136,29 +139,6 @@ async function stageLines(store: MirrorStore, lines: Buffer): Promise<number> {
     [rows],
   );
   return rowCount ?? 0;
-}
-
-/**
- * Requires that a file has no more lines than the manifest lists, and no line longer than a title can be, before they
- * are stored.
- */
-async function* requireBounds(
-  { name, decoded_bytes: most, rows }: CopyFile,
-  pieces: AsyncIterable<Buffer>,
-): AsyncGenerator<Buffer> {
-  let [bytes, lines, length] = [0, 0, 0];
-  for await (const piece of pieces) {
-    bytes += piece.length;
-    for (let start = 0, end = 0; end >= 0; start = end + 1) {
-      end = piece.indexOf('\n', start);
-      length += (end < 0 ? piece.length : end) - start;
-      if (length > MAX_LINE_BYTES) throw damaged(name, `it has a line of more than ${MAX_LINE_BYTES} bytes`);
-      if (end >= 0) [lines, length] = [lines + 1, 0];
-    }
-    if (bytes > most) throw damaged(name, `it decodes to more than ${most} bytes`);
-    if (lines > rows) throw damaged(name, `it has more than ${rows} lines`);
-    yield piece;
-  }
 }
 
 /** @returns the stamp at a position, as SQL */
