@@ -143,6 +143,9 @@ describe('the package that make package makes', () => {
       const { status } = await operator.get('/sign-in');
       await rename(`${build}-away`, build);
       assert.equal(status, 200);
+      const publish = ['export', '--publish', packed.folder, '--base-url', server.url];
+      const published = await catalog(publish, { DATABASE_URL: database.url });
+      assert.equal(published.code, 0, published.stderr);
       const mirrored = await catalog(['mirror', '--once', '--from', server.url], {
         CATALOG_API_KEY: demoKeyOf(server),
         MIRROR_DATABASE_URL: database.url,
@@ -153,7 +156,7 @@ describe('the package that make package makes', () => {
       await operator.post('/sign-in', { token: /[0-9a-f]{64}/.exec(stdout)?.[0] ?? assert.fail(stdout) });
       assert.match((await operator.get('/')).text, new RegExp(`>${version}${commit && `, commit ${commit}`}<`));
       assert.equal(mirrored.code, 0, mirrored.stderr);
-      assert.match(mirrored.stderr, /Loaded the whole feed: 360 inserted/);
+      assert.match(mirrored.stderr, /Loaded the copy of .*: 360 inserted/);
       await withClient(database.url, (client) => client.query('alter table titles rename to lost'));
       const failed = await send(server.url, '/api/v1/titles/movie-1', { headers: { 'x-api-key': demoKeyOf(server) } });
       assert.equal(failed.status, 500);

@@ -50,7 +50,6 @@ export class MirrorStatus {
         this.#state = 'failing';
         this.#failures.inc();
         return;
-      case 'loading':
       case 'progress':
         this.#state = 'copying';
         return;

@@ -27,7 +27,7 @@ describe('the database of a mirror', () => {
   }
 
   it('a mirror continues after its database has ended the connection, and names the database that it cannot reach', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const program = await start();
     await world.mirror.db.raw(END_MIRRORS);
     await addTitles(world.service.db, 20, 'later');
@@ -49,7 +49,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror refuses a schema that another mirror is writing to', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const ending = new AbortController();
     const running = world.keep(ending.signal, { intervalMs: 1_000 });
     await eventually('the mirror has everything', world.isEqual);
@@ -65,7 +65,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror waits for the lock of its previous session after a lost connection', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const ending = new AbortController();
     const failures: string[] = [];
     const running = world.keep(ending.signal, {
@@ -86,7 +86,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror can be started again at once after a kill, although its transaction waits for a lock', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const program = world.startProcess();
     await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
     let again: ReturnType<typeof world.run> | undefined;
@@ -106,8 +106,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror ends at once when it is stopped while it waits for a lock, whatever it is doing', async () => {
-    await addTitles(world.service.db, 30);
-    await world.host.publish(world.service);
+    await world.publishTitles(30);
     await succeed();
     for (const [lock, arrange] of [
       ['lock table catalog_mirror.titles in share mode', () => addTitles(world.service.db, 3, 'later')],
@@ -135,7 +134,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror tries again after a deadlock, a conflict of transactions and a lock that is not granted in time', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const ending = new AbortController();
     const failures: string[] = [];
     const running = world.keep(ending.signal, {
@@ -159,7 +158,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror stores each field in its column, in whatever order its owner has arranged them', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     await succeed();
     await world.mirror.db.raw(`
       alter table catalog_mirror.titles rename to former;
@@ -172,7 +171,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror refuses a schema of another program or service, a name that would be cut, and a database that cannot hold every title', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     assert.match((await world.run('--schema', 'x'.repeat(64))).stderr, /Use 1 to 63 bytes\./);
     await succeed();
     await world.mirror.db.withSchema('catalog_mirror').from('state').update({ base_url: 'https://other.example.com' });
@@ -226,8 +225,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror names the constraint of its owner that rejects a change', async () => {
-    await addTitles(world.service.db, 40);
-    await world.host.publish(world.service);
+    await world.publishTitles(40);
     await addTitles(world.service.db, 4, 'later');
     await succeed();
     await world.mirror.db
@@ -242,7 +240,7 @@ describe('the database of a mirror', () => {
   });
 
   it('a mirror takes the URL of its database from the environment, and refuses a password in the arguments', async () => {
-    await addTitles(world.service.db, 3);
+    await world.publishTitles(3);
     const noPassword = /--into must not have a password: every user of this machine can read the arguments/;
     for (const [url, reason] of [
       ['postgres://me:hunter2@localhost/films', noPassword],

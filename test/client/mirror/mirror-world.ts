@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { restartFeed } from '../../../src/catalog/restart.js';
-import { createClient, createTitleCounter } from '../../../src/client/client.js';
+import { createClient } from '../../../src/client/client.js';
 import { CopySource } from '../../../src/client/mirror/copy-source.js';
 import { mirror as keepMirror } from '../../../src/client/mirror/mirror.js';
 import type { MirrorOptions } from '../../../src/client/mirror/options.js';
+import type { Manifest } from '../../../src/copies/manifest.js';
 import { systemClock } from '../../../src/platform/time/micros.js';
 import { openTestDatabase, type OpenTestDatabase } from '../../support/database.js';
 import { eventually } from '../../support/eventually.js';
@@ -13,7 +14,7 @@ import { pastTriggers } from '../../support/postgres/past-triggers.js';
 import { startProgram, type Outcome, type RunningProgram } from '../../support/program.js';
 import { runCommand, startCommand, type RunningCommand } from '../../support/programs/command.js';
 import type { TestService } from '../../support/service.js';
-import { emptyCatalogue } from '../../support/titles.js';
+import { addTitles, emptyCatalogue } from '../../support/titles.js';
 import { testWorld } from '../../support/world.js';
 import { requireEqual } from './equality.js';
 import { startCopyHost, type CopyHost } from './publishing.js';
@@ -81,6 +82,11 @@ export function mirrorWorld() {
     reset,
     /** Moves the clocks of the service and of its database, in microseconds. */
     setClock: (ahead: bigint): Promise<void> => parts.setClock(ahead),
+    /** Adds titles, and publishes a copy that has them. */
+    publishTitles: async (titles: number): Promise<Manifest> => {
+      await addTitles(parts.service.db, titles);
+      return parts.host.publish(parts.service);
+    },
     /** Runs the mirror, or another command about it, in this process. */
     run: (...more: string[]): Promise<Outcome> => of.runWith({}, ...more),
     /** The same with further settings. */
@@ -118,7 +124,7 @@ export function mirrorWorld() {
         () => false,
       ),
     /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
-    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<number | undefined> {
+    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<void> {
       const { service, host, mirror } = parts;
       const client = { baseUrl: service.url, key: service.key };
       return keepMirror({
@@ -127,7 +133,6 @@ export function mirrorWorld() {
         baseUrl: service.url,
         source: new CopySource({ ...client, copiesUrl: host.url }),
         fetchPage: createClient(client),
-        countTitles: createTitleCounter(client),
         signal,
         once: false,
         intervalMs: 10,
