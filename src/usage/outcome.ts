@@ -2,15 +2,39 @@ import { ERROR_CODES, type ErrorCode } from '../errors.js';
 
 /** Requests by how they ended. */
 export interface UsageCounts {
-  /** Answered with success (2xx or 304). */
-  readonly served: number;
-  /** Refused for a reason of the client's: 4xx except 429. The client may also have left before the answer. */
-  readonly rejected: number;
+  /** 2xx or 304. */
+  readonly successful: number;
+  /** 4xx except 429. The client may also have left before the answer. */
+  readonly clientErrors: number;
   /** Refused by a limit of the plan (429). */
-  readonly refused: number;
-  /** Failed by a fault of the service (5xx). */
-  readonly failed: number;
+  readonly rateLimited: number;
+  /** 5xx. */
+  readonly serverErrors: number;
 }
+
+/** The name of each kind in the database. */
+export const COLUMNS = {
+  successful: 'served',
+  clientErrors: 'rejected',
+  rateLimited: 'refused',
+  serverErrors: 'failed',
+} as const satisfies Record<keyof UsageCounts, string>;
+
+export const KINDS = Object.keys(COLUMNS) as readonly (keyof UsageCounts)[];
+
+/** Makes a list of columns of a query, one for each kind. @param column - by the kind and its name in the database */
+export function eachKind(column: (name: string, kind: keyof UsageCounts) => string): string {
+  return KINDS.map((kind) => column(COLUMNS[kind], kind)).join(', ');
+}
+
+/** The columns, by their names in the database. */
+export const COUNTED = eachKind((name) => name);
+
+/** The columns as members of {@link UsageCounts}. */
+export const AS_COUNTS = eachKind((name, kind) => `${name} as "${kind}"`);
+
+/** The number of all requests, in SQL. */
+export const ALL_KINDS = Object.values(COLUMNS).join(' + ');
 
 /**
  * How a request ended: `success`, `client_closed` when the client left before the answer, or the code of the error.
@@ -20,13 +44,11 @@ export type Outcome = ErrorCode | 'success' | 'client_closed' | 'other';
 
 /** Every outcome, with its kind. */
 export const OUTCOMES = Object.fromEntries([
-  ['success', 'served'],
-  ['client_closed', 'rejected'],
-  ['other', 'rejected'],
+  ['success', 'successful'],
+  ['client_closed', 'clientErrors'],
+  ['other', 'clientErrors'],
   ...Object.entries(ERROR_CODES).map(([code, { status }]) => [code, kindOf(status)]),
 ]) as Readonly<Record<Outcome, keyof UsageCounts>>;
-
-export const KINDS = ['served', 'rejected', 'refused', 'failed'] as const satisfies readonly (keyof UsageCounts)[];
 
 /** The condition, in SQL, that a column `outcome` is of a kind. */
 export const IS_OF_KIND = Object.fromEntries(
@@ -36,16 +58,16 @@ export const IS_OF_KIND = Object.fromEntries(
   }),
 ) as Readonly<Record<keyof UsageCounts, string>>;
 
-/** @returns the sum of each kind of outcome, in SQL, as columns by the names of {@link UsageCounts} */
+/** @returns the sum of each kind of outcome, in SQL, as columns by their names in the database */
 export function sumByKind(requests: string): string {
-  return KINDS.map(
-    (kind) => `coalesce(sum(${requests}) filter (where ${IS_OF_KIND[kind]}), 0)::bigint as ${kind}`,
-  ).join(', ');
+  return eachKind(
+    (name, kind) => `coalesce(sum(${requests}) filter (where ${IS_OF_KIND[kind]}), 0)::bigint as ${name}`,
+  );
 }
 
 function kindOf(status: number): keyof UsageCounts {
-  if (status === 429) return 'refused';
-  return status >= 500 ? 'failed' : 'rejected';
+  if (status === 429) return 'rateLimited';
+  return status >= 500 ? 'serverErrors' : 'clientErrors';
 }
 
 /**

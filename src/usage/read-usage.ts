@@ -1,6 +1,16 @@
 import type { Knex } from 'knex';
 import type { Part } from '../platform/postgres/rows.js';
-import { IS_OF_KIND, KINDS, sumByKind, type Outcome, type UsageCounts } from './outcome.js';
+import {
+  ALL_KINDS,
+  AS_COUNTS,
+  COLUMNS,
+  COUNTED,
+  eachKind,
+  IS_OF_KIND,
+  sumByKind,
+  type Outcome,
+  type UsageCounts,
+} from './outcome.js';
 
 /** The spans of time whose usage is shown. Each ends with the hour or the day of UTC that has begun. */
 export const USAGE_RANGES = {
@@ -67,9 +77,9 @@ export interface RecentUsage {
   /** Since 00:00 UTC. */
   readonly today: UsageCounts;
   /** How many requests the limits refused in the last 24 hours, the one that has begun included. */
-  readonly refusedLately: number;
+  readonly limitedLately: number;
   /** The same for the 24 hours before them. */
-  readonly refusedBefore: number;
+  readonly limitedBefore: number;
   /** All requests of the hour that has begun and of the one before, and those of them with an error of either side. */
   readonly requestsNow: number;
   readonly errorsNow: number;
@@ -125,14 +135,14 @@ export async function readUsage(
               ${sumByKind('chosen')}
          from ${STARTS} left join summed using (start) group by start
        union all
-       (select 'key', null, prefix, label, null, null, key_id, ${KINDS.join(', ')}
+       (select 'key', null, prefix, label, null, null, key_id, ${COUNTED}
           from ranked
          where cast(:after as text) is null or place < (select place from ranked where prefix = :after)
          order by place desc limit :limit)
        union all
        select 'way', null, null, null, operation, outcome, 0, ${sumByKind('requests')}
          from summed where operation is not null group by operation, outcome)
-     select *, ${KINDS.join(' + ')} as requests
+     select part, start, "keyPrefix", label, operation, outcome, ${AS_COUNTS}, ${ALL_KINDS} as requests
        from lines order by start, requests desc, id, operation, outcome`,
     { ...owner, ...USAGE_RANGES[range], limit: part.limit, after: part.after?.keyPrefix ?? null },
   );
@@ -147,7 +157,7 @@ export async function readUsage(
 export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> {
   return read<UsageBucket>(
     db,
-    `select start, ${KINDS.map((kind) => `coalesce(${kind}, 0) as ${kind}`).join(', ')}
+    `select start, ${eachKind((name, kind) => `coalesce(${name}, 0) as "${kind}"`)}
        from ${STARTS}
        left join (select * from developer_usage where developer_id = 0 and period = 'hour') as u using (start)
       order by start`,
@@ -162,8 +172,8 @@ export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> 
 const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r])', '''\1'), '"', '""') || '"'`;
 
 /** The kinds of outcomes in CSV, in SQL. */
-const KIND_CELL = `case when ${IS_OF_KIND.served} then 'successful' when ${IS_OF_KIND.refused} then 'rate limited'
-                        when ${IS_OF_KIND.rejected} then 'client errors' else 'server errors' end`;
+const KIND_CELL = `case when ${IS_OF_KIND.successful} then 'successful' when ${IS_OF_KIND.rateLimited} then 'rate limited'
+                        when ${IS_OF_KIND.clientErrors} then 'client errors' else 'server errors' end`;
 
 /**
  * Reads the requests of each hour or day, key, operation and outcome of a range as CSV (RFC 4180), in this order. The
@@ -199,11 +209,12 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
   const now = `start > now() - interval '2 hours'`;
   const [row] = await read<RecentUsage['today'] & Omit<RecentUsage, 'today'>>(
     db,
-    `select ${KINDS.map((kind) => `${sum(kind, today)} as ${kind}`).join(', ')},
-            ${sum('refused', lately)} as "refusedLately", ${sum('refused', `not ${lately}`)} as "refusedBefore",
-            ${sum(KINDS.join(' + '), now)} as "requestsNow", ${sum('rejected + failed', now)} as "errorsNow"
+    `select ${eachKind((name, kind) => `${sum(name, today)} as "${kind}"`)},
+            ${sum(COLUMNS.rateLimited, lately)} as "limitedLately",
+            ${sum(COLUMNS.rateLimited, `not ${lately}`)} as "limitedBefore",
+            ${sum(ALL_KINDS, now)} as "requestsNow", ${sum(`${COLUMNS.clientErrors} + ${COLUMNS.serverErrors}`, now)} as "errorsNow"
        from (
-         select start, ${KINDS.join(', ')} from developer_usage
+         select start, ${COUNTED} from developer_usage
           where developer_id = :developerId and period = 'hour'
          union all
          select hour, ${sumByKind('requests')} from usage_log join api_keys on id = key_id
@@ -212,8 +223,8 @@ export async function readRecentUsage(db: Knex, developerId: number): Promise<Re
     { developerId, unit: 'hour', hours: 1, buckets: 48 },
   );
   if (row === undefined) throw new Error('a sum has no row');
-  const { refusedLately, refusedBefore, requestsNow, errorsNow, ...counts } = row;
-  return { today: counts, refusedLately, refusedBefore, requestsNow, errorsNow };
+  const { limitedLately, limitedBefore, requestsNow, errorsNow, ...counts } = row;
+  return { today: counts, limitedLately, limitedBefore, requestsNow, errorsNow };
 }
 
 async function read<T>(

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { removeRows } from '../platform/postgres/rows.js';
-import { IS_OF_KIND, KINDS, sumByKind, type Outcome } from './outcome.js';
+import { COUNTED, eachKind, IS_OF_KIND, sumByKind, type Outcome } from './outcome.js';
 
 /** How long usage is kept, in days: the 30 that are shown, and a few for operators. */
 export const KEPT_DAYS = 35;
@@ -24,7 +24,7 @@ const ENDED = `outcome = 'invalid_api_key'`;
  * The errors of which a key has no more than {@link MOST_ERRORS}. Those after its end keep their name: there are few
  * operations, and their number is shown.
  */
-const IS_BOUNDED = `(${IS_OF_KIND.rejected} and not ${ENDED})`;
+const IS_BOUNDED = `(${IS_OF_KIND.clientErrors} and not ${ENDED})`;
 
 /** Requests of a key within an hour that ended alike, as counted by one process. */
 export interface UsageRow {
@@ -123,12 +123,12 @@ export function logRollUp(): (db: Knex, most: number) => Promise<boolean> {
            from taken join api_keys on id = key_id group by 1, 2, 3, 4, 5),
        ${ADD_TO_KEYS},
        totals as (
-         insert into developer_usage as u (developer_id, period, start, ${KINDS.join(', ')})
+         insert into developer_usage as u (developer_id, period, start, ${COUNTED})
          select coalesce(developer_id, 0), period, date_trunc(period, hour, 'UTC'), ${sumByKind('requests')}
            from counted, (values ('hour'), ('day')) as periods (period)
           group by grouping sets ((developer_id, 2, 3), (2, 3)) order by 1, 2, 3
          on conflict (developer_id, period, start) do update
-           set ${KINDS.map((kind) => `${kind} = u.${kind} + excluded.${kind}`).join(', ')})
+           set ${eachKind((name) => `${name} = u.${name} + excluded.${name}`)})
        select count(*)::integer as count, max(key_id) as last from taken`,
       { after, most: most - 1 },
     );

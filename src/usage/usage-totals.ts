@@ -1,6 +1,15 @@
 import type { Knex } from 'knex';
 import type { RowQuery } from '../platform/postgres/rows.js';
-import { IS_OF_KIND, KINDS, sumByKind, type UsageCounts } from './outcome.js';
+import {
+  ALL_KINDS,
+  AS_COUNTS,
+  COLUMNS,
+  COUNTED,
+  eachKind,
+  IS_OF_KIND,
+  sumByKind,
+  type UsageCounts,
+} from './outcome.js';
 import type { KeyTotal } from './read-usage.js';
 
 /** Time up to now, in UTC: since the start of the hour that began so many hours ago, or days with the present one. */
@@ -12,12 +21,12 @@ export const MOST_HOURS = 24;
 /** Days whose totals are kept for each developer: adding up the days of all of them would take too long for a page. */
 export const TOTAL_DAYS = 30;
 
-/** What developers and keys can be sorted by, the most first, in SQL. Those without such requests are left out. */
+/** What developers and keys can be sorted by, the most first. Those without such requests are left out. */
 const SORTS = {
-  requests: KINDS.join(' + '),
-  'rate-limited': 'refused',
-  'client-errors': 'rejected',
-  'server-errors': 'failed',
+  requests: undefined,
+  'rate-limited': 'rateLimited',
+  'client-errors': 'clientErrors',
+  'server-errors': 'serverErrors',
 } as const;
 
 export type UsageSort = keyof typeof SORTS;
@@ -84,16 +93,17 @@ export function usageByDeveloper({ span, sort, developerId, search, after, limit
   ].join(' and ');
   // Sums of float8 are exact for counts, and take a third of the time of those of bigint, which are numeric.
   const sum = (of: string): string => `sum((${of})::float8)`;
-  const rank = sum(SORTS[sort ?? 'requests']);
+  const kind = sort && SORTS[sort];
+  const rank = sum(rankBy(sort));
   const ranked =
     sort === undefined
       ? `select developer_id, developer_id as rank from (select id as developer_id from developers) as d
           where ${isChosen} and (cast(:rank as bigint) is null or developer_id < :rank)
           order by 1 desc limit :limit`
       : `select developer_id, ${rank}::bigint as rank
-           from (select developer_id, ${KINDS.join(', ')} from developer_usage where ${isInSpan}
+           from (select developer_id, ${COUNTED} from developer_usage where ${isInSpan}
                  union all select * from logged) as counted
-          where ${isChosen} and ${SORTS[sort]} > 0
+          where ${isChosen} and ${rankBy(sort)} > 0
           group by developer_id
          having cast(:rank as bigint) is null or ${rank} < :rank or (${rank} = :rank and developer_id > :id)
           order by 2 desc, 1 limit :limit`;
@@ -103,23 +113,29 @@ export function usageByDeveloper({ span, sort, developerId, search, after, limit
         from (select * from (select * from usage_log
                               where ${developerId === undefined ? 'true' : OF_DEVELOPER} limit ${LOGGED.rows}) as latest
                where ${unit === 'hour' ? `hour >= ${since(span)}` : 'false'}
-                 and ${sort === undefined || sort === 'requests' ? 'true' : IS_OF_KIND[SORTS[sort]]}
+                 and ${kind === undefined ? 'true' : IS_OF_KIND[kind]}
                order by requests desc limit ${LOGGED.largest}) as largest
         join api_keys on id = key_id
        group by developer_id),
     ranked as materialized (${ranked})
     select developer_id as "developerId", coalesce(project_name, 'deleted') as "projectName",
            suspended_at as "suspendedAt", rank,
-           ${KINDS.map((kind) => `coalesce(used.${kind}, 0) + coalesce(logged.${kind}, 0) as ${kind}`).join(', ')}
+           ${eachKind((name, as) => `coalesce(used.${name}, 0) + coalesce(logged.${name}, 0) as "${as}"`)}
       from ranked
       left join logged using (developer_id)
       left join developers on id = developer_id
       left join lateral (
-        select ${KINDS.map((kind) => `${sum(kind)}::bigint as ${kind}`).join(', ')}
+        select ${eachKind((name) => `${sum(name)}::bigint as ${name}`)}
           from developer_usage u where u.developer_id = ranked.developer_id and ${isInSpan}) as used on true
      order by rank desc, developer_id`;
   const place = { rank: after?.rank ?? null, id: after?.developerId ?? null };
   return { sql, bindings: { ...boundOf({ span, developerId, limit }), ...place, search: search ?? null } };
+}
+
+/** @returns the number that developers and keys are sorted by, in SQL */
+function rankBy(sort: UsageSort | undefined): string {
+  const kind = sort && SORTS[sort];
+  return kind === undefined ? ALL_KINDS : COLUMNS[kind];
 }
 
 function areKeptTotals({ span, developerId }: TotalsQuery): boolean {
@@ -143,12 +159,12 @@ export function usageByKey({ span, sort = 'requests', developerId, limit }: Tota
       select key_id, ${sumByKind('requests')} from key_usage
        where hour >= ${since(span)} and ${developerId === undefined ? 'true' : OF_DEVELOPER}
        group by key_id)
-    select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName", ${KINDS.join(', ')}
+    select k.prefix as "keyPrefix", k.label, d.id as "developerId", d.project_name as "projectName", ${AS_COUNTS}
       from used
       join api_keys k on k.id = key_id
       join developers d on d.id = k.developer_id
-     where ${SORTS[sort]} > 0
-     order by ${SORTS[sort]} desc, k.id
+     where ${rankBy(sort)} > 0
+     order by ${rankBy(sort)} desc, k.id
      limit :limit`;
   return { sql, bindings: boundOf({ span, developerId, limit }) };
 }
@@ -183,18 +199,18 @@ export function totalDays(): (db: Knex, most: number) => Promise<boolean> {
       `with part as (
          select coalesce((select id from developers where id > :after order by id offset :most limit 1), ${LAST}) as last),
        summed as (
-         select developer_id, ${KINDS.map((kind) => `sum(${kind})::bigint as ${kind}`).join(', ')} from developer_usage
+         select developer_id, ${eachKind((name) => `sum(${name})::bigint as ${name}`)} from developer_usage
           where ${isInPart} and period = 'day' and start >= ${since({ days: TOTAL_DAYS })}
           group by developer_id),
        ended as (
          delete from developer_usage
           where ${isInPart} and period = '${TOTAL_DAYS} days' and developer_id not in (select developer_id from summed)),
        kept as (
-         insert into developer_usage as u (developer_id, period, start, ${KINDS.join(', ')})
-         select developer_id, '${TOTAL_DAYS} days', 'epoch', ${KINDS.join(', ')} from summed
+         insert into developer_usage as u (developer_id, period, start, ${COUNTED})
+         select developer_id, '${TOTAL_DAYS} days', 'epoch', ${COUNTED} from summed
          on conflict (developer_id, period, start) do update
-           set ${KINDS.map((kind) => `${kind} = excluded.${kind}`).join(', ')}
-         where ${KINDS.map((kind) => `u.${kind} <> excluded.${kind}`).join(' or ')})
+           set ${eachKind((name) => `${name} = excluded.${name}`)}
+         where (${eachKind((name) => `u.${name}`)}) <> (${eachKind((name) => `excluded.${name}`)}))
        select last from part`,
       { after, most: most - 1, days: TOTAL_DAYS },
     );

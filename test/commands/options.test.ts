@@ -8,6 +8,7 @@ import { startReceiver, type Receiver } from '../notices/receiver.js';
 import { ROOT } from '../support/guides.js';
 import { somePublicKey } from '../support/http/authenticator.js';
 import { programCommands, runCommand } from '../support/programs/command.js';
+import { toColumns } from '../support/keys/usage.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { testWorld } from '../support/world.js';
 
@@ -245,8 +246,8 @@ describe('the options of the commands', () => {
     await writeFailures(world.db, failed);
     const now = new Date();
     const hour = { period: 'hour', start: new Date(now.getTime() - (now.getTime() % 3_600_000)) };
-    const counts = { served: 1, rejected: 0, refused: 0, failed: 0 };
-    await world.db('developer_usage').insert({ developer_id: developer, ...hour, ...counts });
+    const counts = { successful: 1, clientErrors: 0, rateLimited: 0, serverErrors: 0 };
+    await world.db('developer_usage').insert({ developer_id: developer, ...hour, ...toColumns(counts) });
     await world.db('catalog_counts').update({ movies: 77 });
     const folder = await temporaryFolder();
     const file = join(folder, 'titles.csv');

@@ -53,7 +53,7 @@ export const PEOPLE = {
     const { prefix } = await createKey(db, { developerId, planId: 'free', label: 'only', expires });
     const keys = await db('api_keys').where({ prefix }).pluck<number[]>('id');
     await addPasskey(db, { developerId }, { ...somePublicKey(), name: 'Security key' });
-    await addUsage(db, prefix, 1, { refused: 1 });
+    await addUsage(db, prefix, 1, { rateLimited: 1 });
     await rollUp(db);
     await addFailures(db, developerId, 1, keys);
     return { developerId, prefix };

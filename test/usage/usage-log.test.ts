@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Knex } from 'knex';
 import { SteadyClock } from '../../src/platform/time/steady-clock.js';
 import { ERROR_CODES } from '../../src/errors.js';
-import { OUTCOMES, sumByKind, type Outcome, type UsageCounts } from '../../src/usage/outcome.js';
+import { AS_COUNTS, OUTCOMES, sumByKind, type Outcome, type UsageCounts } from '../../src/usage/outcome.js';
 import { UsageCounter } from '../../src/usage/usage-counter.js';
 import { appendUsage, logRollUp, mergeOldHours, removeOldUsage } from '../../src/usage/usage-log.js';
 import { connectTo } from '../support/database.js';
@@ -75,8 +75,8 @@ describe('the usage of keys', () => {
       assert.deepEqual(
         await hoursOf(world.db, keyId, NOW),
         [
-          { ago: 1, served: 2, rejected: 0, refused: 0, failed: 0 },
-          { ago: 0, served: 3, rejected: 3, refused: 2, failed: 3 },
+          { ago: 1, successful: 2, clientErrors: 0, rateLimited: 0, serverErrors: 0 },
+          { ago: 0, successful: 3, clientErrors: 3, rateLimited: 2, serverErrors: 3 },
         ],
         `rolled up: ${isRolledUp}`,
       );
@@ -197,7 +197,7 @@ describe('the usage of keys', () => {
     assert.equal(usage.waiting, 0);
     assert.equal(await requestsOf(first), 1);
     assert.deepEqual(await hoursOf(world.db, refused, NOW), [
-      { ago: 0, served: 3, rejected: 0, refused: 2, failed: 2 },
+      { ago: 0, successful: 3, clientErrors: 0, rateLimited: 2, serverErrors: 2 },
     ]);
   });
 
@@ -256,7 +256,7 @@ describe('the usage of keys', () => {
     await saveAll(world.db, usage);
     const hours = await hoursOf(world.db, keyId, NOW);
     assert.equal(
-      hours.reduce((sum, { served }) => sum + served, 0),
+      hours.reduce((sum, { successful }) => sum + successful, 0),
       2,
     );
     assert.ok(hours.every(({ ago }) => ago >= -1));
@@ -295,7 +295,9 @@ describe('the usage of keys', () => {
     assert.deepEqual(await sums(), before);
     for (let hoursAgo = 48; hoursAgo < 52; hoursAgo += 1) {
       const pairs = await pairsIn(`hour = date_trunc('hour', now(), 'UTC') - interval '${hoursAgo} hours'`);
-      const named = pairs.filter(({ outcome }) => OUTCOMES[outcome as Outcome] === 'rejected' && outcome !== 'other');
+      const named = pairs.filter(
+        ({ outcome }) => OUTCOMES[outcome as Outcome] === 'clientErrors' && outcome !== 'other',
+      );
       const ended = named.filter(({ outcome }) => outcome === 'invalid_api_key').length;
       assert.equal(ended, 5);
       assert.ok(named.length - ended > 5 && named.length - ended <= 8, String(named.length));
@@ -313,28 +315,26 @@ describe('the usage of keys', () => {
     await world.db('developer_usage').delete();
     const [owner, other] = [await world.newDeveloper(), await world.newDeveloper()];
     const [one, two, foreign] = [await newKey(owner), await newKey(owner), await newKey(other)];
-    await addUsage(world.db, one.prefix, 0, { served: 1, failed: 8 });
-    await addUsage(world.db, two.prefix, 0, { served: 2, rejected: 4 }, 'getTitle');
-    await addUsage(world.db, foreign.prefix, 0, { refused: 16 });
+    await addUsage(world.db, one.prefix, 0, { successful: 1, serverErrors: 8 });
+    await addUsage(world.db, two.prefix, 0, { successful: 2, clientErrors: 4 }, 'getTitle');
+    await addUsage(world.db, foreign.prefix, 0, { rateLimited: 16 });
     for (let round = 0; round < 2; round += 1) {
-      await addUsage(world.db, one.prefix, 30, { served: 100 });
+      await addUsage(world.db, one.prefix, 30, { successful: 100 });
       await rollUp(world.db, 2);
     }
     const totals = async (id: number, period: string): Promise<UsageCounts[]> =>
-      world
-        .db('developer_usage')
-        .where({ developer_id: id, period })
-        .orderBy('start')
-        .select('served', 'rejected', 'refused', 'failed');
+      world.db('developer_usage').where({ developer_id: id, period }).orderBy('start').select(world.db.raw(AS_COUNTS));
     for (const period of ['hour', 'day']) {
       assert.deepEqual(await totals(owner, period), [
-        { served: 200, rejected: 0, refused: 0, failed: 0 },
-        { served: 3, rejected: 4, refused: 0, failed: 8 },
+        { successful: 200, clientErrors: 0, rateLimited: 0, serverErrors: 0 },
+        { successful: 3, clientErrors: 4, rateLimited: 0, serverErrors: 8 },
       ]);
-      assert.deepEqual(await totals(other, period), [{ served: 0, rejected: 0, refused: 16, failed: 0 }]);
+      assert.deepEqual(await totals(other, period), [
+        { successful: 0, clientErrors: 0, rateLimited: 16, serverErrors: 0 },
+      ]);
       assert.deepEqual(await totals(0, period), [
-        { served: 200, rejected: 0, refused: 0, failed: 0 },
-        { served: 3, rejected: 4, refused: 16, failed: 8 },
+        { successful: 200, clientErrors: 0, rateLimited: 0, serverErrors: 0 },
+        { successful: 3, clientErrors: 4, rateLimited: 16, serverErrors: 8 },
       ]);
     }
   });
@@ -364,7 +364,7 @@ describe('the usage of keys', () => {
     for (const keyId of [keys[0], keys.at(-1)]) {
       assert.deepEqual(
         (await hoursOf(world.db, keyId ?? 0, NOW)).map(({ ago, ...counts }) => [ago, counts]),
-        Array.from(expected, ([ago, n]) => [ago, { served: n, rejected: 0, refused: n, failed: n }]),
+        Array.from(expected, ([ago, n]) => [ago, { successful: n, clientErrors: 0, rateLimited: n, serverErrors: n }]),
       );
     }
   });
@@ -373,7 +373,7 @@ describe('the usage of keys', () => {
     await rollUp(world.db);
     await world.db('developer_usage').delete();
     const { keyId, prefix } = await newKey();
-    for (const days of [0, 2, 4, 34, 36, 400]) await addUsage(world.db, prefix, days * 24, { served: 1 });
+    for (const days of [0, 2, 4, 34, 36, 400]) await addUsage(world.db, prefix, days * 24, { successful: 1 });
     await rollUp(world.db);
     while (await removeOldUsage(world.db, 1));
     assert.equal(await requestsOf(keyId), 4);

@@ -10,7 +10,7 @@ import {
   type UsageSort,
 } from '../../src/usage/usage-totals.js';
 import type { UsageCounts } from '../../src/usage/outcome.js';
-import { addUsage, count, rollUp, saveAll, total } from '../support/keys/usage.js';
+import { addUsage, count, rollUp, saveAll, toColumns, total } from '../support/keys/usage.js';
 import { runCommand } from '../support/programs/command.js';
 import { testWorld } from '../support/world.js';
 
@@ -20,8 +20,8 @@ const TODAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 /** Requests of a key: how many, with which status, how many days ago. */
 type Requests = readonly (readonly [times: number, status: number, daysAgo: number])[];
 
-function countsOf({ served, rejected, refused, failed }: UsageCounts): number[] {
-  return [served, rejected, refused, failed];
+function countsOf({ successful, clientErrors, rateLimited, serverErrors }: UsageCounts): number[] {
+  return [successful, clientErrors, rateLimited, serverErrors];
 }
 
 function namesAndCounts(totals: readonly DeveloperTotal[]): unknown[] {
@@ -102,7 +102,7 @@ describe('the usage of all developers', () => {
       assert.deepEqual(await byDeveloper(query), expected, JSON.stringify(query));
     }
     const [row] = await readUsageByDeveloper(world.db, { span: { days: 30 }, sort: 'rate-limited' });
-    const counts = { served: 2, rejected: 5, refused: 1, failed: 3, rank: 1 };
+    const counts = { successful: 2, clientErrors: 5, rateLimited: 1, serverErrors: 3, rank: 1 };
     assert.deepEqual(row, { developerId: first, projectName: 'First', suspendedAt: null, ...counts });
   });
 
@@ -228,7 +228,7 @@ describe('the totals of developers', () => {
     await world.db('developer_usage').insert(
       others.map(({ id }) => ({
         ...{ developer_id: id, period: 'day', start: world.db.raw("date_trunc('day', now(), 'UTC')") },
-        ...{ served: 3, rejected: 3, refused: 3, failed: 3 },
+        ...toColumns({ successful: 3, clientErrors: 3, rateLimited: 3, serverErrors: 3 }),
       })),
     );
     await total(world.db);

@@ -18,7 +18,7 @@ import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
 const ALL = { limit: 100 };
-const NONE = { served: 0, rejected: 0, refused: 0, failed: 0 };
+const NONE = { successful: 0, clientErrors: 0, rateLimited: 0, serverErrors: 0 };
 
 describe('the usage of the keys of a service', () => {
   const world = testWorld();
@@ -74,7 +74,13 @@ describe('the usage of the keys of a service', () => {
     await service.stop();
     const { keys, ways: found } = await read({ developerId: id });
     assert.deepEqual(
-      keys.map(({ label, served, rejected, refused, failed }) => [label, served, rejected, refused, failed]),
+      keys.map(({ label, successful, clientErrors, rateLimited, serverErrors }) => [
+        label,
+        successful,
+        clientErrors,
+        rateLimited,
+        serverErrors,
+      ]),
       [['counted', 3, 3, 2, 2]],
     );
     const ways = [
@@ -178,17 +184,17 @@ describe('the usage of the keys of a service', () => {
     const first = (days: number): number => hour + days * 24;
     const last = (days: number): number => first(days) - 23;
     const requests: readonly (readonly [hoursAgo: number, counts: Partial<UsageCounts>])[] = [
-      [0, { served: 1 }],
-      [23, { rejected: 2 }],
-      [24, { refused: 4 }],
-      [first(6), { failed: 8 }],
-      [last(7), { served: 16 }],
-      [first(29), { refused: 32 }],
-      [last(30), { served: 64 }],
+      [0, { successful: 1 }],
+      [23, { clientErrors: 2 }],
+      [24, { rateLimited: 4 }],
+      [first(6), { serverErrors: 8 }],
+      [last(7), { successful: 16 }],
+      [first(29), { rateLimited: 32 }],
+      [last(30), { successful: 64 }],
     ];
     for (const [hoursAgo, counts] of requests) {
       await addUsage(world.db, prefix, hoursAgo, counts);
-      await addUsage(world.db, foreign.prefix, hoursAgo, { served: 1_000 });
+      await addUsage(world.db, foreign.prefix, hoursAgo, { successful: 1_000 });
     }
     for (const isRolledUp of [false, true]) {
       if (isRolledUp) await rollUp(world.db);
@@ -204,7 +210,12 @@ describe('the usage of the keys of a service', () => {
           }
         }
         assert.deepEqual(
-          usage.buckets.map(({ served, rejected, refused, failed }) => ({ served, rejected, refused, failed })),
+          usage.buckets.map(({ successful, clientErrors, rateLimited, serverErrors }) => ({
+            successful,
+            clientErrors,
+            rateLimited,
+            serverErrors,
+          })),
           expected,
           range,
         );
@@ -217,7 +228,10 @@ describe('the usage of the keys of a service', () => {
       }
     }
     const all = await readAllUsageOverTime(world.db);
-    assert.deepEqual([all.length, all[0]?.rejected, all[0]?.served, all.at(-1)?.served], [24, 2, 1_000, 1_001]);
+    assert.deepEqual(
+      [all.length, all[0]?.clientErrors, all[0]?.successful, all.at(-1)?.successful],
+      [24, 2, 1_000, 1_001],
+    );
     for (const [range, start] of [
       ['30d', /^\d{4}-\d\d-\d\d$/],
       ['24h', /^\d{4}-\d\d-\d\dT\d\d:00Z$/],
@@ -233,11 +247,11 @@ describe('the usage of the keys of a service', () => {
         sums[kind] = (sums[kind] ?? 0) + Number(requests);
       }
       const { buckets } = await read({ developerId }, range);
-      const expected = { served: 0, refused: 0, rejected: 0, failed: 0 };
+      const expected = { successful: 0, rateLimited: 0, clientErrors: 0, serverErrors: 0 };
       for (const kind of KINDS) for (const bucket of buckets) expected[kind] += bucket[kind];
       assert.deepEqual(
         ['successful', 'rate limited', 'client errors', 'server errors'].map((kind) => sums[kind] ?? 0),
-        [expected.served, expected.refused, expected.rejected, expected.failed],
+        [expected.successful, expected.rateLimited, expected.clientErrors, expected.serverErrors],
       );
     }
     const none = { developerId: await world.newDeveloper() };
@@ -248,7 +262,7 @@ describe('the usage of the keys of a service', () => {
   it('a label is a cell of CSV in quotes, and no formula', async () => {
     const developerId = await world.newDeveloper();
     const { prefix } = await world.newKey({ developerId });
-    await addUsage(world.db, prefix, 0, { served: 5 });
+    await addUsage(world.db, prefix, 0, { successful: 5 });
     for (const [label, cell] of [
       ['=1+1,"x"', `"'=1+1,""x"""`],
       ['-1', `"'-1"`],
@@ -276,8 +290,8 @@ describe('the usage of the keys of a service', () => {
     const keys = async (choice: Partial<UsageOwner>, part: Parameters<typeof readUsage>[3] = ALL): Promise<unknown[]> =>
       (await read({ developerId, ...choice }, '24h', part)).keys.map((key) => [
         key.keyPrefix,
-        key.served,
-        key.rejected,
+        key.successful,
+        key.clientErrors,
       ]);
     // All have as many requests: the first key comes first.
     assert.deepEqual(await keys({}), [

@@ -43,10 +43,10 @@ const EXAMPLES = [
 
 const COUNT_COLUMNS: Columns<UsageCounts> = {
   requests: requestsOf,
-  successful: ({ served }) => served,
-  'client errors': ({ rejected }) => rejected,
-  'rate limited': ({ refused }) => refused,
-  'server errors': ({ failed }) => failed,
+  successful: ({ successful }) => successful,
+  'client errors': ({ clientErrors }) => clientErrors,
+  'rate limited': ({ rateLimited }) => rateLimited,
+  'server errors': ({ serverErrors }) => serverErrors,
 };
 
 const DEVELOPER_COLUMNS: Columns<Omit<DeveloperTotal, 'rank'>> = {
@@ -93,14 +93,7 @@ export const registerUsage: RegisterCommand = (program, context) => {
           byKey ? usageByKey(query) : usageByDeveloper(developer === undefined ? query : { ...query, sort: undefined }),
         );
       };
-      const toDocument = ({ served, rejected, refused, failed, ...counted }: UsageCounts) => ({
-        ...counted,
-        requests: served + rejected + refused + failed,
-        successful: served,
-        clientErrors: rejected,
-        rateLimited: refused,
-        serverErrors: failed,
-      });
+      const toDocument = (counts: UsageCounts) => ({ ...counts, requests: requestsOf(counts) });
       const format = { members: { ...span, sort }, mayBeReadOnly: true } as const;
       return byKey
         ? reportRows<OwnedKeyTotal>(context, json, read, { ...format, name: 'keys', columns: KEY_COLUMNS, toDocument })
@@ -113,8 +106,8 @@ export const registerUsage: RegisterCommand = (program, context) => {
     });
 };
 
-function requestsOf({ served, rejected, refused, failed }: UsageCounts): number {
-  return served + rejected + refused + failed;
+function requestsOf({ successful, clientErrors, rateLimited, serverErrors }: UsageCounts): number {
+  return successful + clientErrors + rateLimited + serverErrors;
 }
 
 /** @returns a parser of a number up to the most for which there is usage */

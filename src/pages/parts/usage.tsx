@@ -7,10 +7,10 @@ import { numeric, Table } from './content/table.js';
 
 /** The name of each kind of outcome, in the order in which they are shown. */
 const KINDS = {
-  served: 'Successful',
-  rejected: 'Client errors',
-  refused: 'Rate limited',
-  failed: 'Server errors',
+  successful: 'Successful',
+  clientErrors: 'Client errors',
+  rateLimited: 'Rate limited',
+  serverErrors: 'Server errors',
 } as const satisfies Record<keyof UsageCounts, string>;
 
 const KIND_NAMES = Object.keys(KINDS) as readonly (keyof UsageCounts)[];
@@ -57,9 +57,9 @@ export function Outcomes({ counts, first }: OutcomesProps): VNode {
       stats={{
         ...first,
         Requests: formatCount(total(counts)),
-        'Success rate': marked('served', successRate(counts)),
+        'Success rate': marked('successful', successRate(counts)),
         ...Object.fromEntries(
-          KIND_NAMES.filter((kind) => kind !== 'served').map((kind) => [
+          KIND_NAMES.filter((kind) => kind !== 'successful').map((kind) => [
             KINDS[kind],
             marked(kind, formatCount(counts[kind])),
           ]),
@@ -100,14 +100,19 @@ export function total(counts: UsageCounts): number {
 /** @returns the sum of several rows */
 export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
   const sum = (kind: keyof UsageCounts): number => rows.reduce((added, row) => added + row[kind], 0);
-  return { served: sum('served'), rejected: sum('rejected'), refused: sum('refused'), failed: sum('failed') };
+  return {
+    successful: sum('successful'),
+    clientErrors: sum('clientErrors'),
+    rateLimited: sum('rateLimited'),
+    serverErrors: sum('serverErrors'),
+  };
 }
 
 /** @returns the share of requests with success (2xx or 304), such as `99.9%`: 100% only for all. A dash for no requests */
 function successRate(counts: UsageCounts): string {
   const all = total(counts);
   if (all === 0) return '–';
-  return counts.served === all ? '100%' : `${Math.min((counts.served / all) * 100, 99.9).toFixed(1)}%`;
+  return counts.successful === all ? '100%' : `${Math.min((counts.successful / all) * 100, 99.9).toFixed(1)}%`;
 }
 
 /** The height of a chart above its axis, in pixels. */
@@ -158,7 +163,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
         >
           <defs>
             {/* Errors differ from each other also without their colours. */}
-            {(['rejected', 'refused'] as const).map((kind) => (
+            {(['clientErrors', 'rateLimited'] as const).map((kind) => (
               <pattern
                 key={kind}
                 id={`pattern-${kind}`}
@@ -166,7 +171,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
                 width="6"
                 height="6"
                 patternUnits="userSpaceOnUse"
-                patternTransform={kind === 'rejected' ? 'rotate(45)' : undefined}
+                patternTransform={kind === 'clientErrors' ? 'rotate(45)' : undefined}
               >
                 <rect width="6" height="6" opacity="0.35" />
                 <rect width="6" height="3" />
@@ -195,7 +200,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
                   <rect
                     key={kind}
                     class={`chart-bar chart-bar-${kind}`}
-                    fill={kind === 'rejected' || kind === 'refused' ? `url(#pattern-${kind})` : undefined}
+                    fill={kind === 'clientErrors' || kind === 'rateLimited' ? `url(#pattern-${kind})` : undefined}
                     x={percent(index + GAP)}
                     width={percent(1 - 2 * GAP)}
                     y={top}
@@ -209,7 +214,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
                 )}
               </>
             );
-            const address = bucket.served < total(bucket) ? errorsOf?.(bucket.start) : undefined;
+            const address = bucket.successful < total(bucket) ? errorsOf?.(bucket.start) : undefined;
             // The numbers stand in the table.
             return address === undefined ? (
               <g key={bucket.start} class="chart-bucket" aria-hidden="true">

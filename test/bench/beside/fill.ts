@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { operations } from '../../../src/api/index.js';
 import type { OperationId } from '../../../src/contract.js';
-import { OUTCOMES, sumByKind } from '../../../src/usage/outcome.js';
+import { COUNTED, OUTCOMES, sumByKind } from '../../../src/usage/outcome.js';
 import { totalDays } from '../../../src/usage/usage-totals.js';
 import { STEP, untilDone } from './meter.js';
 
@@ -52,7 +52,7 @@ export async function fill(db: Knex, keys: number, active: number): Promise<Fill
     select ${keys} + n, hour, ${pairs}, 5
       from starts, generate_series(1, ${HOSTILE_KEYS}) n, generate_series(0, ${HOSTILE_PAIRS - 1}) pair) as made (key_id, hour)
      order by hour, key_id;
-    insert into developer_usage (developer_id, period, start, served, rejected, refused, failed)
+    insert into developer_usage (developer_id, period, start, ${COUNTED})
     select coalesce(developer_id, 0), period, date_trunc(period, hour, 'UTC'), ${sumByKind('requests')}
       from api_key_outcomes join api_keys on id = key_id, (values ('hour'), ('day')) as periods (period)
      where period = 'day' or hour > now() - interval '25 hours'

@@ -4,7 +4,7 @@ import { eachCase } from '../../support/each-case.js';
 import { eventually } from '../../support/eventually.js';
 import { signInOperator } from '../../support/http/operator.js';
 import type { Visitor } from '../../support/http/visitor.js';
-import { addUsage, total } from '../../support/keys/usage.js';
+import { addUsage, toColumns, total } from '../../support/keys/usage.js';
 import { testWorld } from '../../support/world.js';
 import { nextPageOf } from '../page-html.js';
 
@@ -75,17 +75,17 @@ describe('the list of developers', () => {
     const id = await world.newDeveloper(name);
     const { prefix } = await world.newKey({ developerId: id });
     const [hour, day, before] = [
-      { served: 1 + (n % 11), rejected: 1 + (n % 7), refused: 1 + (n % 5), failed: 1 + (n % 3) },
-      { served: 30 + (n % 9), rejected: 20 + (n % 4), refused: 10 + (n % 3), failed: 9 + (n % 2) },
-      { served: n % 4, rejected: n % 3, refused: n % 10, failed: n % 8 },
+      { successful: 1 + (n % 11), clientErrors: 1 + (n % 7), rateLimited: 1 + (n % 5), serverErrors: 1 + (n % 3) },
+      { successful: 30 + (n % 9), clientErrors: 20 + (n % 4), rateLimited: 10 + (n % 3), serverErrors: 9 + (n % 2) },
+      { successful: n % 4, clientErrors: n % 3, rateLimited: n % 10, serverErrors: n % 8 },
     ] as const;
-    const logged = n % 8 === 3 ? { served: n, rejected: n % 9, refused: 2 * n, failed: 3 } : NONE;
+    const logged = n % 8 === 3 ? { successful: n, clientErrors: n % 9, rateLimited: 2 * n, serverErrors: 3 } : NONE;
     const start = (unit: string, days: number) =>
       world.db.raw(`date_trunc(?, now(), 'UTC') - make_interval(days => ?)`, [unit, days]);
     await world.db('developer_usage').insert([
-      { developer_id: id, period: 'hour', start: start('hour', 0), ...hour },
-      { developer_id: id, period: 'day', start: start('day', 0), ...day },
-      { developer_id: id, period: 'day', start: start('day', 29), ...before },
+      { developer_id: id, period: 'hour', start: start('hour', 0), ...toColumns(hour) },
+      { developer_id: id, period: 'day', start: start('day', 0), ...toColumns(day) },
+      { developer_id: id, period: 'day', start: start('day', 29), ...toColumns(before) },
     ]);
     await addUsage(world.db, prefix, 0, logged);
     return { id, name, '1h': sum(hour, logged), today: day, '30d': sum(day, before) };
@@ -129,7 +129,7 @@ describe('the list of developers', () => {
   it('a server adds up the 30 days of developers, as one of its jobs', async () => {
     const id = await world.newDeveloper('Novel club');
     const { prefix } = await world.newKey({ developerId: id });
-    await addUsage(world.db, prefix, 0, { served: 3, refused: 4 });
+    await addUsage(world.db, prefix, 0, { successful: 3, rateLimited: 4 });
     const server = await world.startService({ settings, jobIntervalMs: 20 });
     const there = await signInOperator(server);
     await eventually('the totals have the requests', async () => {
@@ -139,7 +139,7 @@ describe('the list of developers', () => {
   });
 });
 
-const NONE: UsageCounts = { served: 0, rejected: 0, refused: 0, failed: 0 };
+const NONE: UsageCounts = { successful: 0, clientErrors: 0, rateLimited: 0, serverErrors: 0 };
 
 /** @returns the number of requests in a place of a row: all of them come first */
 function numberOf(counts: UsageCounts, place = 0): number {

@@ -359,7 +359,7 @@ describe('the pages of keys', () => {
     const [key, other] = [await newKey({ label: 'production' }), await newKey()];
     const { db } = service;
     // More than a day ago, since what the script polls has the latest.
-    await addUsage(db, key.prefix, 25, { served: 1_100, rejected: 100, refused: 30, failed: 4 });
+    await addUsage(db, key.prefix, 25, { successful: 1_100, clientErrors: 100, rateLimited: 30, serverErrors: 4 });
     const page = await read(pathOf(key));
     assert.match(page, /Requests 1,234 Success rate 89.1% Client errors 100 Rate limited 30 Server errors 4/);
     assert.match(page, /Plan Free Created just now .* Expires Never .* Last used Never/);

@@ -65,18 +65,18 @@ describe('the overview of the settings', () => {
     await rollKey(service.db, rolled, 3_600);
     await revokeKey(service.db, revoked);
     const hour = new Date().getUTCHours();
-    await addUsage(service.db, prefix, 0, { served: 1_000, refused: 9 });
+    await addUsage(service.db, prefix, 0, { successful: 1_000, rateLimited: 9 });
     await rollUp(service.db);
     // Not rolled up yet.
-    await addUsage(service.db, prefix, 0, { served: 990 });
-    await addUsage(service.db, revoked, 0, { failed: 1 });
+    await addUsage(service.db, prefix, 0, { successful: 990 });
+    await addUsage(service.db, revoked, 0, { serverErrors: 1 });
     // Before this day began.
-    await addUsage(service.db, prefix, hour + 1, { served: 5_000 });
+    await addUsage(service.db, prefix, hour + 1, { successful: 5_000 });
     const [free = assert.fail()] = await listPlans(service.db);
     await limiter.charge({ developerId, plan: free });
     const { keys, today, plans } = await load();
     assert.deepEqual([keys.active, keys.rolled, keys.total], [2, 1, 4]);
-    assert.deepEqual(today, { served: 1_990, rejected: 0, refused: 9, failed: 1 });
+    assert.deepEqual(today, { successful: 1_990, clientErrors: 0, rateLimited: 9, serverErrors: 1 });
     assert.deepEqual(
       plans.map(({ plan, quotas }) => [plan.name, quotas.map(({ limit, remaining }) => [limit, remaining])]),
       [
@@ -167,13 +167,13 @@ describe('the overview of the settings', () => {
   it('errors of more than a tenth of the requests of this hour and the one before need attention', async () => {
     const { prefix } = await create();
     await service.db('api_keys').where({ prefix }).update({ last_used_at: service.db.fn.now() });
-    await addUsage(service.db, prefix, 2, { failed: 1_000 });
-    await addUsage(service.db, prefix, 1, { served: 90, rejected: 5, refused: 1 });
-    await addUsage(service.db, prefix, 0, { failed: 4 });
+    await addUsage(service.db, prefix, 2, { serverErrors: 1_000 });
+    await addUsage(service.db, prefix, 1, { successful: 90, clientErrors: 5, rateLimited: 1 });
+    await addUsage(service.db, prefix, 0, { serverErrors: 4 });
     assert.deepEqual(await attention(), []);
-    await addUsage(service.db, prefix, 0, { failed: 1 });
+    await addUsage(service.db, prefix, 0, { serverErrors: 1 });
     assert.deepEqual(await attention(), []);
-    await addUsage(service.db, prefix, 0, { rejected: 1 });
+    await addUsage(service.db, prefix, 0, { clientErrors: 1 });
     assert.deepEqual(await attention(), [['errors', 11, 102]]);
   });
 
@@ -235,13 +235,13 @@ describe('the overview of the settings', () => {
   it('the overview warns when limits refuse many more requests than the day before', async () => {
     const { prefix } = await create();
     // On both sides of the ends of the two days.
-    await addUsage(service.db, prefix, 48, { refused: 100 });
-    await addUsage(service.db, prefix, 47, { refused: 2 });
-    await addUsage(service.db, prefix, 24, { refused: 4 });
-    await addUsage(service.db, prefix, 23, { refused: 11 });
+    await addUsage(service.db, prefix, 48, { rateLimited: 100 });
+    await addUsage(service.db, prefix, 47, { rateLimited: 2 });
+    await addUsage(service.db, prefix, 24, { rateLimited: 4 });
+    await addUsage(service.db, prefix, 23, { rateLimited: 11 });
     await rollUp(service.db);
     assert.deepEqual(await attention(), []);
-    await addUsage(service.db, prefix, 0, { refused: 1 });
+    await addUsage(service.db, prefix, 0, { rateLimited: 1 });
     assert.deepEqual(await attention(), [[12, 6]]);
     assert.deepEqual(await links(), ['/settings/usage?range=24h']);
   });

@@ -117,7 +117,7 @@ describe('the usage page', () => {
     const today = '1,239 successful, 7 client errors, 20 rate limited, 3 server errors';
     assert.ok(text.includes(`<title>${dayOf(0)}: ${today}</title>`));
     assert.ok(text.includes('aria-label="Chart by day, at most 1,269 in one day"'));
-    for (const kind of ['served', 'rejected', 'refused', 'failed'])
+    for (const kind of ['successful', 'clientErrors', 'rateLimited', 'serverErrors'])
       assert.ok(text.includes(`chart-bar-${kind}"`), kind);
     for (const [query, kept] of [
       ['', ''],

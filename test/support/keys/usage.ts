@@ -1,6 +1,15 @@
 import type { Knex } from 'knex';
 import { ERROR_CODES, type ErrorCode } from '../../../src/errors.js';
-import { OUTCOMES, outcomeOf, sumByKind, type Outcome, type UsageCounts } from '../../../src/usage/outcome.js';
+import {
+  AS_COUNTS,
+  COLUMNS,
+  KINDS,
+  OUTCOMES,
+  outcomeOf,
+  sumByKind,
+  type Outcome,
+  type UsageCounts,
+} from '../../../src/usage/outcome.js';
 import type { UsageCounter } from '../../../src/usage/usage-counter.js';
 import { logRollUp } from '../../../src/usage/usage-log.js';
 import { totalDays } from '../../../src/usage/usage-totals.js';
@@ -53,10 +62,16 @@ export async function addUsage(
   }
 }
 
+/** @returns counts as columns of `developer_usage` */
+export function toColumns(counts: UsageCounts): Record<string, number> {
+  return Object.fromEntries(KINDS.map((kind) => [COLUMNS[kind], counts[kind]]));
+}
+
 /** @returns the requests of a key by hour, oldest first, with how many hours before an hour each begins */
 export async function hoursOf(db: Knex, keyId: number, now: number): Promise<(UsageCounts & { ago: number })[]> {
   const { rows } = await db.raw<{ rows: (UsageCounts & { hour: string })[] }>(
-    `select hour, ${sumByKind('requests')} from key_usage where key_id = ? group by hour order by hour`,
+    `select hour, ${AS_COUNTS} from (select hour, ${sumByKind('requests')} from key_usage where key_id = ? group by hour) as hours
+      order by hour`,
     [keyId],
   );
   return rows.map(({ hour, ...counts }) => ({ ago: (now - Date.parse(hour)) / 3_600_000, ...counts }));

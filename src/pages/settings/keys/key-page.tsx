@@ -97,7 +97,7 @@ function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNo
             <Outcomes counts={usage} />
             <p>
               <a href={`/settings/usage?key=${prefix}`}>Usage of this key by day</a>
-              {usage.served < total(usage) && [
+              {usage.successful < total(usage) && [
                 ' · ',
                 <a href={failuresAddress({ keyPrefix: prefix })}>Request errors of this key</a>,
               ]}

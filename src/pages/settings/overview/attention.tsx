@@ -62,7 +62,7 @@ const ERROR_SHARE = 0.1;
 
 /** @returns whether the limits have refused far more requests lately than before, and whether many requests fail now */
 export function usageToWatch(usage: RecentUsage): readonly Attention[] {
-  const { refusedLately: lately, refusedBefore: before, requestsNow: requests, errorsNow: errors } = usage;
+  const { limitedLately: lately, limitedBefore: before, requestsNow: requests, errorsNow: errors } = usage;
   return [
     ...(lately < LEAST_REFUSALS || lately < RISE * before ? [] : [{ kind: 'refusals', lately, before } as const]),
     ...(errors < LEAST_ERRORS || errors <= ERROR_SHARE * requests

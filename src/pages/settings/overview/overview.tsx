@@ -109,7 +109,7 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
           counts={today}
           first={{ 'Active keys': [formatCount(keys.active), ' ', <span class="aside">of {MAX_ACTIVE_KEYS}</span>] }}
         />
-        {today.served < total(today) && (
+        {today.successful < total(today) && (
           <p>
             <a href={failuresAddress()}>See the request errors</a>
           </p>

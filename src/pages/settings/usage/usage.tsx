@@ -104,7 +104,7 @@ function UsagePage(usage: ChosenUsage): VNode {
         <Toolbar {...usage} />
         <h2 id="requests">Requests in the last {RANGES[range]}</h2>
         <Outcomes counts={counts} />
-        {counts.served < total(counts) && (
+        {counts.successful < total(counts) && (
           <p>
             <a href={failuresAddress(errors)}>See the request errors</a>
           </p>
