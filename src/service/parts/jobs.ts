@@ -5,7 +5,7 @@ import { removeOldEvents } from '../../events/events.js';
 import { removeOldNotices } from '../../notices/outbox.js';
 import { removeByFunction } from '../../platform/postgres/rows.js';
 import type { CloseStack } from '../../platform/process/close-stack.js';
-import { Jobs } from '../../platform/process/jobs.js';
+import { Jobs, type Job } from '../../platform/process/jobs.js';
 import type { SteadyClock } from '../../platform/time/steady-clock.js';
 import { removeOldFailures } from '../../usage/failed-requests.js';
 import { FailureLog } from '../../usage/failure-log.js';
@@ -31,18 +31,31 @@ const REMOVALS = {
   'old announcements': (db: Knex) => removeByFunction(db, 'caller_changes_remove_old'),
 } as const;
 
+/** What requests have left in memory. */
+interface RequestRecord {
+  /** Saves a part of it. @returns whether more waits @throws any error: the part waits for the next call */
+  save(db: Knex, most: number, isLast: boolean): Promise<boolean>;
+  /** How many requests it had no room for. */
+  readonly lost: number;
+}
+
 /**
- * Makes a function that logs what a record of requests in memory had no room for, once for each time.
- *
- * @example
- *   const report = lossLog(log, 'requests are missing in the usage of keys: too many waited');
- *   report(usage.lost);
+ * @param what - completes "requests are missing in"
+ * @returns a job that saves a record of requests, and logs what had no room in it, once for each time
  */
-export function lossLog(log: Logger, message: string): (lost: number) => void {
+export function savingJob(name: string, record: RequestRecord, log: Logger, what: string): Job {
   let reported = 0;
-  return (lost) => {
-    if (lost > reported) log.error({ requests: lost - reported }, message);
-    reported = lost;
+  return {
+    name,
+    intervalMs: SAVE_MS,
+    isLast: true,
+    async step(db, rows, stopping) {
+      const isMore = await record.save(db, rows, stopping.aborted);
+      const { lost } = record;
+      if (lost > reported) log.error({ requests: lost - reported }, `requests are missing in ${what}: too many waited`);
+      reported = lost;
+      return isMore;
+    },
   };
 }
 
@@ -70,28 +83,8 @@ export function startJobs(
   const jobs = opened.add(new Jobs(db, log, speed), (it) => it.stop(1.5 * jobMs));
   const usage = new UsageCounter(clock, speed);
   const failures = new FailureLog();
-  const reportUsage = lossLog(log, 'requests are missing in the usage of keys: too many waited');
-  const reportFailures = lossLog(log, 'requests are missing in the log of failed requests: too many waited');
-  jobs.start({
-    name: 'save usage',
-    intervalMs: SAVE_MS,
-    isLast: true,
-    async step(it, rows, stopping) {
-      const isMore = await usage.save(it, rows, stopping.aborted);
-      reportUsage(usage.lost);
-      return isMore;
-    },
-  });
-  jobs.start({
-    name: 'save failed requests',
-    intervalMs: SAVE_MS,
-    isLast: true,
-    async step(it, rows) {
-      const isMore = await failures.save(it, rows);
-      reportFailures(failures.lost);
-      return isMore;
-    },
-  });
+  jobs.start(savingJob('save usage', usage, log, 'the usage of keys'));
+  jobs.start(savingJob('save failed requests', failures, log, 'the log of failed requests'));
   jobs.start({ name: 'roll up usage', intervalMs: ROLL_UP_MS, isShared: true, step: logRollUp() });
   jobs.start({ name: 'total usage', intervalMs: TOTAL_MS, isShared: true, step: totalDays() });
   jobs.start({ name: 'merge old usage', intervalMs: REMOVE_MS, isShared: true, step: mergeOldHours });

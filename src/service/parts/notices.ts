@@ -13,7 +13,7 @@ import { recordExpiringKeys } from '../../notices/record-notices.js';
 import { messageId, sendNotice, type Webhook } from '../../notices/webhook.js';
 import type { Jobs } from '../../platform/process/jobs.js';
 import type { ServiceOptions } from '../options.js';
-import { lossLog } from './jobs.js';
+import { savingJob } from './jobs.js';
 
 /** The interval at which notices are sent, in milliseconds. */
 const SEND_INTERVAL_MS = 10_000;
@@ -44,7 +44,6 @@ export function startNotices({ config, log }: Pick<ServiceOptions, 'config' | 'l
   const webhook = webhookOf(config);
   if (webhook === undefined) return undefined;
   const quotas = new QuotaNotices();
-  const report = lossLog(log, 'requests are missing in the notices of used-up quotas: too many waited');
   const counts = { pending: 0, givenUp: 0 };
   jobs.start({
     name: 'record expiring keys',
@@ -52,16 +51,7 @@ export function startNotices({ config, log }: Pick<ServiceOptions, 'config' | 'l
     isShared: true,
     step: recordExpiringKeys,
   });
-  jobs.start({
-    name: 'record used-up quotas',
-    intervalMs: SEND_INTERVAL_MS,
-    isLast: true,
-    async step(db) {
-      const isMore = await quotas.save(db);
-      report(quotas.lost);
-      return isMore;
-    },
-  });
+  jobs.start(savingJob('record used-up quotas', quotas, log, 'the notices of used-up quotas'));
   jobs.start({
     name: 'send notices',
     intervalMs: SEND_INTERVAL_MS,
