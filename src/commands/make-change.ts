@@ -49,7 +49,7 @@ export function makeChange<T>(
     } catch (error) {
       if (error instanceof DatabaseSuperseded) throw superseded(timeline?.number, error.newest);
       // Servers count the changes that fail on their pages. Nothing else reports this one.
-      if (affected && !(error instanceof OperatorError)) context.stderr.write(`catalog: ${INCOMPLETE}\n`);
+      if (affected !== nobody && !(error instanceof OperatorError)) context.stderr.write(`catalog: ${INCOMPLETE}\n`);
       throw error;
     }
   });

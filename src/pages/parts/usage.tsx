@@ -28,8 +28,8 @@ const MANY = 0.1;
 
 /** Whether so many requests ended in a way that somebody should act. One error of the service's own is enough. */
 function isAlarming(kind: keyof UsageCounts, counts: UsageCounts): boolean {
-  if (kind === 'served') return false;
-  return counts[kind] > (kind === 'failed' ? 0 : MANY * total(counts));
+  if (kind === 'successful') return false;
+  return counts[kind] > (kind === 'serverErrors' ? 0 : MANY * total(counts));
 }
 
 interface OutcomesProps {
@@ -43,7 +43,7 @@ export function Outcomes({ counts, first }: OutcomesProps): VNode {
   const marked = (kind: keyof UsageCounts, text: string): VNode => (
     <span class={counts[kind] > 0 ? `outcome outcome-${kind}` : undefined}>
       {isAlarming(kind, counts) ? (
-        <strong class={kind === 'refused' ? 'alarm tone-warning' : 'alarm tone-danger'}>
+        <strong class={kind === 'rateLimited' ? 'alarm tone-warning' : 'alarm tone-danger'}>
           {text}
           <span class="visually-hidden">, needs attention</span>
         </strong>

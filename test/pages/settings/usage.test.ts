@@ -204,16 +204,16 @@ describe('the usage page', () => {
 });
 
 describe('the numbers of requests', () => {
-  const NONE = { served: 0, rejected: 0, refused: 0, failed: 0 };
+  const NONE = { successful: 0, clientErrors: 0, rateLimited: 0, serverErrors: 0 };
 
   it('a server error stands out, and other errors do above a tenth of the requests, not only by colour', () => {
     for (const [counts, tones] of [
-      [{ served: 1_000 }, []],
-      [{ served: 1_000, failed: 1 }, ['danger 1']],
-      [{ served: 90, refused: 10 }, []],
-      [{ served: 89, refused: 11 }, ['warning 11']],
-      [{ served: 90, rejected: 10 }, []],
-      [{ served: 89, rejected: 11 }, ['danger 11']],
+      [{ successful: 1_000 }, []],
+      [{ successful: 1_000, serverErrors: 1 }, ['danger 1']],
+      [{ successful: 90, rateLimited: 10 }, []],
+      [{ successful: 89, rateLimited: 11 }, ['warning 11']],
+      [{ successful: 90, clientErrors: 10 }, []],
+      [{ successful: 89, clientErrors: 11 }, ['danger 11']],
     ] as const) {
       const html = render(h(Outcomes, { counts: { ...NONE, ...counts } }));
       const alarms = html.matchAll(
