@@ -3,6 +3,7 @@ import { Redis } from 'ioredis';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import { FailedAttempts } from '../../src/limits/failed-attempts.js';
 import { RedisLink } from '../../src/platform/redis/link.js';
+import { newAddress } from '../support/http/new-address.js';
 import { eventually } from '../support/eventually.js';
 import { readGuide } from '../support/guides.js';
 import { assertProblem } from '../support/problem.js';
@@ -24,7 +25,6 @@ for (const store of ['in this process', 'in Redis'] as const) {
     /** Undefined without Redis. */
     let link: RedisLink | undefined;
     let direct: Redis;
-    let addresses = 0;
 
     before(async () => {
       const first = await world.startService({ trustedProxies: 1 });
@@ -36,11 +36,6 @@ for (const store of ['in this process', 'in Redis'] as const) {
       direct = new Redis(world.redis.url).on('error', () => undefined);
       world.defer(() => direct.disconnect());
     });
-
-    function newAddress(): string {
-      addresses += 1;
-      return `192.0.2.${addresses}`;
-    }
 
     function ask(key: string | undefined, address: string, service = services[0], path = '/api/v1/me'): Promise<Reply> {
       const headers = { 'x-forwarded-for': address, ...(key !== undefined && { 'x-api-key': key }) };

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Knex } from 'knex';
 import { generateApiKey } from '../../src/keys/api-key.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
+import { newAddress } from '../support/http/new-address.js';
 import { newKey, newPlan, UNLIMITED } from '../support/keys/new-key.js';
 import { send, type Reply } from '../support/request.js';
 import { addTitles } from '../support/titles.js';
@@ -107,14 +108,6 @@ export async function prepareQuestions(
       },
     ],
   };
-}
-
-let addresses = 0;
-
-/** Refusals are limited by address. */
-function newAddress(): string {
-  addresses += 1;
-  return ['10', addresses >> 16, (addresses >> 8) & 255, addresses & 255].join('.');
 }
 
 /** @param truth - the body; undefined for any */

@@ -6,6 +6,7 @@ import { TIMELINE_KEY, versionKey } from '../../src/admission/versions.js';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
 import type { Dependency } from '../../src/platform/telemetry/health.js';
+import { newAddress } from '../support/http/new-address.js';
 import { openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
@@ -50,7 +51,6 @@ describe('a standby of the primary', () => {
   let unseen: string;
   let forgotten: CreatedKey;
   let other: string;
-  let requests = 0;
   let client: Redis;
   const agent = new Agent({ keepAlive: true });
 
@@ -88,9 +88,7 @@ describe('a standby of the primary', () => {
   async function ask(url: string, key: string, count = 1): Promise<number[]> {
     const replies = await Promise.all(
       Array.from({ length: count }, () => {
-        requests += 1;
-        const from = `10.0.${requests >> 8}.${requests & 255}`;
-        const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': from };
+        const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': newAddress() };
         return send(url, '/api/v1/stats', { headers, agent });
       }),
     );

@@ -15,6 +15,7 @@ import { RedisLink } from '../../src/platform/redis/link.js';
 import { eventually } from '../support/eventually.js';
 import { newPlan } from '../support/keys/new-key.js';
 import { signInOperator } from '../support/http/operator.js';
+import { newAddress } from '../support/http/new-address.js';
 import { signIn, type Visitor } from '../support/http/visitor.js';
 import { whileAlive } from '../support/keys/expiry.js';
 import { holdCommits } from '../support/postgres/held-commits.js';
@@ -222,7 +223,6 @@ describe('revocation', () => {
   let cluster: TestRedisCluster;
   let servers: Servers;
   let direct: Redis;
-  let addresses = 0;
 
   before(async () => {
     direct = new Redis(world.redis.url);
@@ -288,8 +288,7 @@ describe('revocation', () => {
   async function answersTo({ key }: CreatedKey, on: Stage, paths = PATHS.slice(0, 1)): Promise<string[]> {
     const replies = await Promise.all(
       on.servers.flatMap(({ url }) => {
-        // Refusals are limited by address.
-        const headers = { 'x-api-key': key, 'x-forwarded-for': `10.0.${++addresses >> 8}.${addresses & 255}` };
+        const headers = { 'x-api-key': key, 'x-forwarded-for': newAddress() };
         return paths.map((path) => send(url, path, { headers, agent }));
       }),
     );

@@ -6,6 +6,7 @@ import formats from 'ajv-formats';
 import { QUOTA_EXCEEDED } from '../../../src/http/response/rate-limit-fields.js';
 import { listEvents } from '../../../src/events/events.js';
 import { generateApiKey } from '../../../src/keys/api-key.js';
+import { newAddress } from '../../support/http/new-address.js';
 import { Visitor } from '../../support/http/visitor.js';
 import { ROOT } from '../../support/guides.js';
 import { assertProblem } from '../../support/problem.js';
@@ -35,7 +36,6 @@ describe('revoking a key that was found', () => {
   let service: TestService;
   /** A server of the same service without pages. */
   let bare: TestService;
-  let addresses = 0;
 
   before(async () => {
     const options = { trustedProxies: 1, failurePolicy: { limit: 3, windowSeconds: 60 } };
@@ -65,11 +65,6 @@ describe('revoking a key that was found', () => {
 
   function reportKey(key: string, address?: string): Promise<Reply> {
     return report(JSON.stringify({ key }), address);
-  }
-
-  function newAddress(): string {
-    addresses += 1;
-    return `192.0.2.${addresses}`;
   }
 
   async function isActive(key: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { listEvents } from '../../../src/events/events.js';
+import { newAddress } from '../../support/http/new-address.js';
 import { Authenticator, type Deviation, type Options } from '../../support/http/authenticator.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { signIn, Visitor } from '../../support/http/visitor.js';
@@ -26,12 +27,9 @@ describe('passkeys', () => {
     authenticator = new Authenticator(service.url);
   });
 
-  let addresses = 0;
-
   /** A browser that is not signed in, with an address of its own. */
   function elsewhere(): Visitor {
-    addresses += 1;
-    return new Visitor(service.url, { 'x-forwarded-for': `10.1.${addresses >> 8}.${addresses & 255}` });
+    return new Visitor(service.url, { 'x-forwarded-for': newAddress() });
   }
 
   async function options(browser: Visitor, path: string): Promise<Options> {
