@@ -2,20 +2,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Deployment } from './deployment.js';
 import type { Failure, History } from './history.js';
 
+type Act = (deployment: Deployment) => unknown;
+
 /** Something that goes wrong. */
 interface Fault {
   readonly name: string;
-  readonly strike: (deployment: Deployment) => unknown;
-  /** Removes the cause some seconds later. Without it, nothing is done. */
-  readonly mend?: (deployment: Deployment) => unknown;
-  /** The failures of requests that clients may see; by default none. */
-  readonly allows?: readonly Failure[];
+  /** The failures of requests that clients may see. */
+  readonly allows: readonly Failure[];
   /** The time after `mend` within which all must be well, in milliseconds. */
   readonly boundMs: number;
+  readonly strike: Act;
+  /** Removes the cause some seconds later. Without it, nothing is done. */
+  readonly mend: Act | undefined;
 }
 
 /** Bounds. The guides promise half a second for Redis and 5 s for notifications; a start takes a second or more. */
-const OF_REDIS = { boundMs: 5_000 };
+const OF_REDIS = { boundMs: 5_000, allows: [] } as const;
 const OF_POSTGRES = { boundMs: 8_000, allows: ['unavailable'] } as const;
 const OF_A_SERVER = { boundMs: 10_000, allows: ['unavailable', 'broken'] } as const;
 const OF_THE_BALANCER = { boundMs: 3_000, allows: ['broken'] } as const;
@@ -27,104 +29,75 @@ const NOWHERE = 'tcp://127.0.0.1:9';
 const SLOW_REDIS_MS = 400;
 const SLOW_POSTGRES_MS = 80;
 
-let endSwallowed: () => void;
+function fault(name: string, bounds: Pick<Fault, 'boundMs' | 'allows'>, strike: Act, mend?: Act): Fault {
+  return { name, ...bounds, strike, mend };
+}
 
 /** The faults that a store of its own can have. */
-function killAndFreeze(name: string, part: 'redis' | 'postgres', bounds: Pick<Fault, 'boundMs' | 'allows'>): Fault[] {
+function faultsOf(name: string, part: 'redis' | 'postgres', bounds: Pick<Fault, 'boundMs' | 'allows'>): Fault[] {
+  const act =
+    (what: 'kill' | 'restart' | 'pause' | 'resume'): Act =>
+    ({ world }) =>
+      world[part][what]();
   return [
-    {
-      name: `${name} is killed`,
-      ...bounds,
-      strike: (deployment) => deployment[part].kill(),
-      mend: (deployment) => deployment[part].restart(),
-    },
-    {
-      name: `${name} is frozen`,
-      ...bounds,
-      strike: (deployment) => deployment[part].pause(),
-      mend: (deployment) => deployment[part].resume(),
-    },
+    fault(`${name} is killed`, bounds, act('kill'), act('restart')),
+    fault(`${name} is frozen`, bounds, act('pause'), act('resume')),
+    fault(`${name} is restarted`, bounds, act('restart')),
   ];
 }
 
+const slow =
+  (network: 'toRedis' | 'toPostgres', delayMs: number): Act =>
+  (deployment) =>
+    (deployment[network].delayMs = delayMs);
+
+const signal =
+  (name: NodeJS.Signals): Act =>
+  ({ servers }) =>
+    servers.get('two')?.child.kill(name);
+
+let endSwallowed: () => void;
+
 /** Every fault. Their order in a run comes from its seed. */
 export const FAULTS: readonly Fault[] = [
-  {
-    name: 'a server is killed',
-    ...OF_A_SERVER,
-    strike: (deployment) => deployment.replaceServer('SIGKILL'),
-  },
-  {
-    name: 'a server is frozen',
-    ...OF_A_SERVER,
-    strike: (deployment) => deployment.servers.get('two')?.child.kill('SIGSTOP'),
-    mend: (deployment) => deployment.servers.get('two')?.child.kill('SIGCONT'),
-  },
-  {
-    name: 'a server is replaced',
-    ...OF_A_SERVER,
-    allows: [],
-    strike: (deployment) => deployment.replaceServer('SIGTERM'),
-  },
-  ...killAndFreeze('Redis', 'redis', OF_REDIS),
-  {
-    name: 'Redis loses its data',
-    ...OF_REDIS,
-    strike: (deployment) => deployment.redis.restart({ empty: true }),
-  },
-  {
-    name: 'the network to Redis is slow',
-    ...OF_REDIS,
-    strike: (deployment) => (deployment.toRedis.delayMs = SLOW_REDIS_MS),
-    mend: (deployment) => (deployment.toRedis.delayMs = 0),
-  },
-  {
-    name: 'the network to PostgreSQL is cut',
-    ...OF_POSTGRES,
-    strike({ toPostgres }) {
+  fault('a server is killed', OF_A_SERVER, (deployment) => deployment.replaceServer('SIGKILL')),
+  fault('a server is frozen', OF_A_SERVER, signal('SIGSTOP'), signal('SIGCONT')),
+  fault('a server is replaced', { ...OF_A_SERVER, allows: [] }, (deployment) => deployment.replaceServer('SIGTERM')),
+  ...faultsOf('Redis', 'redis', OF_REDIS),
+  fault('Redis loses its data', OF_REDIS, ({ world }) => world.redis.restart({ empty: true })),
+  fault('the network to Redis is slow', OF_REDIS, slow('toRedis', SLOW_REDIS_MS), slow('toRedis', 0)),
+  ...faultsOf('PostgreSQL', 'postgres', OF_POSTGRES),
+  fault('PostgreSQL is slow', OF_POSTGRES, slow('toPostgres', SLOW_POSTGRES_MS), slow('toPostgres', 0)),
+  fault(
+    'the network to PostgreSQL is cut',
+    OF_POSTGRES,
+    ({ toPostgres }) => {
       toPostgres.leadTo(NOWHERE);
       toPostgres.cut();
     },
-    mend: (deployment) => deployment.toPostgres.leadTo(deployment.postgres.url),
-  },
-  {
-    name: 'the network to PostgreSQL drops all connections silently',
-    ...OF_POSTGRES,
-    strike: (deployment) => (endSwallowed = deployment.toPostgres.swallow()),
+    ({ toPostgres, world }) => toPostgres.leadTo(world.url),
+  ),
+  fault(
+    'the network to PostgreSQL drops all connections silently',
+    OF_POSTGRES,
+    ({ toPostgres }) => (endSwallowed = toPostgres.swallow()),
     // PostgreSQL keeps the sessions until its keep-alive finds out.
-    mend: () => endSwallowed(),
-  },
-  {
-    name: 'PostgreSQL is slow',
-    ...OF_POSTGRES,
-    strike: (deployment) => (deployment.toPostgres.delayMs = SLOW_POSTGRES_MS),
-    mend: (deployment) => (deployment.toPostgres.delayMs = 0),
-  },
-  {
-    name: 'PostgreSQL is restarted',
-    ...OF_POSTGRES,
-    async strike({ postgres }) {
-      await postgres.stop('fast');
-      await postgres.restart();
-    },
-  },
-  ...killAndFreeze('PostgreSQL', 'postgres', OF_POSTGRES),
-  {
-    name: 'HAProxy is reloaded',
-    ...OF_THE_BALANCER,
-    strike: (deployment) => deployment.reloadBalancer(),
-  },
+    () => endSwallowed(),
+  ),
+  fault('HAProxy is reloaded', OF_THE_BALANCER, (deployment) => deployment.reloadBalancer()),
 ];
 
-/** Does a fault, and records it. @param lastsMs - until its cause is removed */
+/** Does a fault, and records it and whether all is well again in time. @param lastsMs - until its cause is removed */
 export async function doFault(fault: Fault, deployment: Deployment, history: History, lastsMs: number): Promise<void> {
-  const { name, allows = [], boundMs } = fault;
+  const { name, allows, boundMs } = fault;
   const start = history.now();
   try {
     await fault.strike(deployment);
     if (fault.mend) await delay(lastsMs);
   } finally {
     await fault.mend?.(deployment);
-    history.record({ kind: 'fault', name, allows, boundMs, start, end: history.now() });
+    const end = history.now();
+    const isHealed = await deployment.heals(boundMs);
+    history.events.push({ kind: 'fault', name, allows, boundMs, isHealed, start, end });
   }
 }

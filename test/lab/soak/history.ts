@@ -6,41 +6,23 @@ interface Timed {
   readonly end: number;
 }
 
-/** What a change of a key or a developer came to. After a failure, it is unknown whether it was made. */
-export type Outcome = 'applied' | 'unknown';
-
-/** A request to the API. */
+/** A request. */
 export interface Call extends Timed {
   readonly kind: 'call';
-  /** The prefix of its key. */
-  readonly key: string;
-  readonly developer: number;
   readonly path: string;
   /** 0 without a whole answer of the service. */
   readonly status: number;
+  /** What decides whether it is accepted: its key and the developer of that; nothing for a page for people. */
+  readonly subjects: readonly string[];
 }
 
-/** A request for a page for people. */
-interface View extends Timed {
-  readonly kind: 'view';
-  readonly path: string;
-  readonly status: number;
-}
-
-/** A key that was created, or that was ended by its revocation or by a roll without overlap. */
-export interface KeyChange extends Timed {
-  readonly kind: 'key';
-  readonly act: 'create' | 'end';
-  readonly key: string;
-  readonly developer: number;
-  readonly outcome: Outcome;
-}
-
-export interface DeveloperChange extends Timed {
-  readonly kind: 'developer';
-  readonly act: 'suspend' | 'reinstate';
-  readonly developer: number;
-  readonly outcome: Outcome;
+/** A change of a key or a developer, after which calls are accepted or refused. */
+export interface Change extends Timed {
+  readonly kind: 'change';
+  readonly subject: string;
+  readonly isRefused: boolean;
+  /** False after a failure: it is unknown whether the change was made. */
+  readonly isApplied: boolean;
 }
 
 /** Failures of requests: 503 of the service, or no whole answer of it. */
@@ -54,57 +36,32 @@ export interface FaultRecord extends Timed {
   readonly allows: readonly Failure[];
   /** The time after its end within which all must be well, in milliseconds. */
   readonly boundMs: number;
-}
-
-/** What a server logged about a dependency. */
-export interface Change extends Timed {
-  readonly kind: 'change';
-  readonly pid: number;
-  readonly part: string;
-  readonly state: 'lost' | 'back';
+  /** Whether all servers had all that they depend on by then. */
+  readonly isHealed: boolean;
 }
 
 /** What a process or a server takes, at one moment. */
-interface Sample extends Timed {
+export interface Sample extends Timed {
   readonly kind: 'sample';
   readonly subject: string;
   readonly figures: Readonly<Record<string, number>>;
 }
 
-export type HistoryEvent =
-  | (Timed & { readonly kind: 'begin'; readonly at: string; readonly seed: number })
-  | Call
-  | View
-  | KeyChange
-  | DeveloperChange
-  | FaultRecord
-  | Change
-  | Sample;
+export type HistoryEvent = Call | Change | FaultRecord | Sample;
 
 /** Everything that happened in a run, in the order in which it ended. */
 export class History {
   readonly events: HistoryEvent[] = [];
   readonly #begin = performance.now();
-  readonly #beginDate = Date.now();
 
   /** Milliseconds since the run began. */
   now(): number {
     return Math.round((performance.now() - this.#begin) * 100) / 100;
   }
 
-  /** Converts a time of day to a time of this history. */
-  timeOf(date: string): number {
-    return Date.parse(date) - this.#beginDate;
-  }
-
-  record(event: HistoryEvent): void {
-    this.events.push(event);
-  }
-
-  /** Records what is true from now on. */
-  note(event: DistributiveOmit<HistoryEvent, keyof Timed>): void {
-    const now = this.now();
-    this.record({ ...event, start: now, end: now });
+  /** Records what began at a time and has just ended; without a time, what is true from now on. */
+  record(event: DistributiveOmit<HistoryEvent, keyof Timed>, start = this.now()): void {
+    this.events.push({ ...event, start, end: this.now() });
   }
 
   /** Writes one JSON document a line. */

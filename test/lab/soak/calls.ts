@@ -1,10 +1,14 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { send, type Reply } from '../../../support/request.js';
-import type { Visitor } from '../../../support/http/visitor.js';
-import { TITLES } from '../deployment.js';
-import type { History } from '../history.js';
-import type { Keyring, KnownKey } from './keys.js';
+import { newAddress } from '../../support/http/new-address.js';
+import type { Visitor } from '../../support/http/visitor.js';
+import { send, type Reply } from '../../support/request.js';
+import { titleIds } from '../../support/titles.js';
+import type { History } from './history.js';
+import { subjectsOf, type Keyring, type KnownKey } from './keys.js';
+
+/** The titles of the catalogue. */
+export const TITLES = titleIds(300);
 
 /** Connections, each with one call at a time. */
 const LANES = 16;
@@ -12,13 +16,14 @@ const LANES = 16;
 /** The part of calls whose key has ended. */
 const WITH_ENDED_KEY = 0.08;
 
+/** Calls in a row that new processes have answered before calls are recorded. */
+const WARMING_CALLS = 100;
+
 const PAGES_PAUSE_MS = 700;
 
 /** Clients of the API: many calls on few connections, each with a key that works or has ended. */
 export class Calls {
-  /** Calls that were answered since the last failure. */
-  inARow = 0;
-  #addresses = 0;
+  #answered = 0;
   #etag = '';
   readonly #stop = new AbortController();
   #lanes: Promise<void>[] = [];
@@ -28,6 +33,10 @@ export class Calls {
     private readonly keyring: Keyring,
     private readonly history: History,
   ) {}
+
+  get areWarm(): boolean {
+    return this.#answered >= WARMING_CALLS;
+  }
 
   /** Begins to call. @param rate - calls a second */
   start(rate: number): void {
@@ -43,52 +52,30 @@ export class Calls {
 
   /** Calls once, and records what came back. */
   async call(key: KnownKey, path: string, agent?: Agent): Promise<void> {
-    const { history } = this;
-    this.#addresses += 1;
-    const headers = {
-      authorization: `Bearer ${key.key}`,
-      // A new client each time, since refusals are limited by address.
-      'x-forwarded-for': `10.${(this.#addresses >> 16) & 255}.${(this.#addresses >> 8) & 255}.${this.#addresses & 255}`,
-      ...(path.endsWith('/stats') && this.#etag !== '' && { 'if-none-match': this.#etag }),
-    };
-    const start = history.now();
-    const { status, etag } = await send(this.url, path, { headers, ...(agent && { agent }) }).then(
-      (reply) => ({
-        status: statusOf(reply),
-        etag: path.endsWith('/stats') ? reply.headers.etag : undefined,
-      }),
-      () => ({ status: 0, etag: undefined }),
-    );
-    this.#etag = etag ?? this.#etag;
-    this.inARow = status === 0 || status >= 500 ? 0 : this.inARow + 1;
-    history.record({
-      kind: 'call',
-      key: key.prefix,
-      developer: key.developer,
-      path: path.replace(/\?.*/, ''),
-      status,
-      start,
-      end: history.now(),
-    });
+    const etag = path.endsWith('/stats') && this.#etag !== '' && { 'if-none-match': this.#etag };
+    const headers = { authorization: `Bearer ${key.key}`, 'x-forwarded-for': newAddress(), ...etag };
+    const start = this.history.now();
+    const reply = await send(this.url, path, { headers, ...(agent && { agent }) }).catch(() => undefined);
+    const status = statusOf(reply);
+    if (path.endsWith('/stats')) this.#etag = reply?.headers.etag ?? this.#etag;
+    if (this.areWarm) {
+      this.history.record({ kind: 'call', path: path.replace(/\?.*/, ''), status, subjects: subjectsOf(key) }, start);
+    } else {
+      this.#answered = status === 0 || status >= 500 ? 0 : this.#answered + 1;
+    }
   }
 
   async #lane(pauseMs: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     let next = performance.now() + Math.random() * pauseMs;
     while (!this.#stop.signal.aborted) {
-      const wait = next - performance.now();
-      if (wait > 1) await delay(wait);
+      await delay(Math.max(0, next - performance.now()));
       // A lane that an outage has held up does not call faster afterwards.
       next = Math.max(next, performance.now() - pauseMs) + pauseMs;
-      await this.call(this.#anyKey(), anyPath(), agent);
+      const ended = Math.random() < WITH_ENDED_KEY ? this.keyring.ended : [];
+      await this.call(any(ended.length > 0 ? ended : this.keyring.active), anyPath(), agent);
     }
     agent.destroy();
-  }
-
-  #anyKey(): KnownKey {
-    const { keyring } = this;
-    const ended = Math.random() < WITH_ENDED_KEY ? keyring.ended : [];
-    return any(ended.length > 0 ? ended : keyring.active);
   }
 }
 
@@ -103,15 +90,16 @@ export async function viewPages(
     const path = pages[turn % pages.length] ?? '/';
     const start = history.now();
     const status = await visitor.get(path).then(statusOf, () => 0);
-    history.record({ kind: 'view', path, status, start, end: history.now() });
+    history.record({ kind: 'call', path, status, subjects: [] }, start);
     await delay(PAGES_PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
 /** @returns the status of the service; 0 when the balancer answered because a server gave no whole answer */
-function statusOf({ status, headers }: Reply): number {
+function statusOf(reply: Reply | undefined): number {
+  if (reply === undefined) return 0;
   // 503 is also the answer of a balancer whose servers are all not ready.
-  return headers['x-request-id'] === undefined && status !== 503 ? 0 : status;
+  return reply.headers['x-request-id'] === undefined && reply.status !== 503 ? 0 : reply.status;
 }
 
 function anyPath(): string {
@@ -122,8 +110,6 @@ function anyPath(): string {
 }
 
 /** @returns one of several, by chance */
-export function any<Item>(items: readonly Item[]): Item {
-  const item = items[Math.floor(Math.random() * items.length)];
-  if (item === undefined) throw new Error('there is none to choose');
-  return item;
+function any<Item>(items: readonly Item[]): Item {
+  return items[Math.floor(Math.random() * items.length)] as Item;
 }

@@ -1,4 +1,17 @@
-import { generateApiKey } from '../../../src/keys/api-key.js';
+import assert from 'node:assert/strict';
+import { generateApiKey } from '../../src/keys/api-key.js';
+import { converse } from '../support/http/conversation.js';
+import { addTitles } from '../support/titles.js';
+import { testWorld } from '../support/world.js';
+
+/** How long one request may block the process, in milliseconds. */
+const BOUND_MS = 5;
+
+/** How many times a kind is sent before it may fail: a busy machine makes most of them slow. */
+const ROUNDS = 200;
+
+/** How many times the request is sent that the others are compared with. */
+const CONTROL_ROUNDS = 20;
 
 /** The most that Node accepts of a target and of names and values of header fields together, in bytes. */
 const MOST_BYTES = 16 * 1024;
@@ -8,18 +21,11 @@ const ROOM = MOST_BYTES - 128;
 
 const CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
-/** A request that might block the process. */
-export interface WorstCase {
-  readonly what: string;
-  /** Its bytes, one character each. */
-  readonly request: string;
-}
-
-/** @returns requests as large as the limits allow, each of which repeats something */
-export function worstCases(key: string): readonly WorstCase[] {
+/** @returns requests as large as the limits allow, each of which repeats something, by what that is */
+function worstCases(key: string): Readonly<Record<string, string>> {
   const feed = `/api/v1/changes?since=${Math.floor(Date.now() / 1000) - 100}`;
   const unknown = generateApiKey().key;
-  const cases: Readonly<Record<string, string>> = {
+  return {
     // The query.
     'distinct names in the query': get(
       fill('/api/v1/stats?a', (i) => `&${nameOf(i)}`),
@@ -65,17 +71,11 @@ export function worstCases(key: string): readonly WorstCase[] {
     'a long key': get('/api/v1/me', undefined, field('Authorization', 'a', 'Bearer ')),
     'blanks before a key': get('/api/v1/me', undefined, field('Authorization', ' ', 'Bearer', 'a')),
   };
-  return Object.entries(cases).map(([what, request]) => ({ what, request }));
-}
-
-/** A request of the same size that is cheap. */
-export function harmlessRequest(key: string): string {
-  return get('/api/v1/me', key, field('X-Padding', 'a'));
 }
 
 function get(target: string, key: string | undefined, more = ''): string {
   const authorization = key === undefined ? '' : `Authorization: Bearer ${key}\r\n`;
-  return `GET ${target} HTTP/1.1\r\nHost: x\r\n${authorization}${more}\r\n`;
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${authorization}${more}\r\n`;
 }
 
 /** Repeats a piece until there is no room left. */
@@ -110,3 +110,32 @@ function nameOf(index: number): string {
   const first = CHARACTERS.charAt(index % CHARACTERS.length);
   return index < CHARACTERS.length ? first : first + nameOf(Math.floor(index / CHARACTERS.length) - 1);
 }
+
+describe('a request as large as the limits allow', () => {
+  const world = testWorld({ redis: true });
+
+  it('no request within the limits of size blocks the server, whatever it repeats', async () => {
+    await addTitles(world.db, 300);
+    const { key } = await world.newKey();
+    const { url } = await world.startServer({ TRUST_PROXY: '9' });
+    /** The shortest time of several rounds, no shorter than the request blocked the process. Ends with a short one. */
+    const shortest = async (request: string, enoughMs: number, rounds: number): Promise<number> => {
+      let least = Infinity;
+      for (let round = 0; round < rounds && least > enoughMs; round += 1) {
+        const start = performance.now();
+        const { statuses } = await converse(url, request);
+        least = Math.min(least, performance.now() - start);
+        // Neither a fault of the service nor one of the table: the request is read to its end.
+        assert.ok([200, 400, 401, 404, 429, 503].includes(statuses[0] ?? 0), request.slice(0, 100));
+      }
+      return least;
+    };
+    const control = await shortest(get('/api/v1/me', key, field('X-Padding', 'a')), 0, CONTROL_ROUNDS);
+    const slow: string[] = [];
+    for (const [what, request] of Object.entries(worstCases(key))) {
+      const ms = await shortest(request, control + BOUND_MS, ROUNDS);
+      if (ms > control + BOUND_MS) slow.push(`${what}: ${ms.toFixed(1)} ms`);
+    }
+    assert.deepEqual(slow, [], `a harmless one: ${control.toFixed(1)} ms`);
+  });
+});
