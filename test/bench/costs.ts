@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { startRedisCluster } from '../support/redis/redis-cluster.js';
 import { send } from '../support/request.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
-import { saturate, WARM_UP_SECONDS } from './load/load.js';
+import { saturate, timesAtRate, WARM_UP_SECONDS } from './load/load.js';
 import { count, median, print, printResults } from './measure.js';
 import { cpuSeconds } from './load/process-figures.js';
 import { machine, prepareSurroundings, startSubject, type Subject } from './servers.js';
@@ -15,10 +15,21 @@ const MANY_DEVELOPERS = 5_000;
 /** Keys of other developers that are revoked while requests are measured. */
 const REVOCATIONS_PER_SECOND = 10;
 
+/** Polls a second that find nothing new, as of mirrors: few enough that none shares its costs with others. */
+const POLLS_PER_SECOND = 50;
+
 /** A server, and the processes whose CPU time counts for it. */
 interface Part {
   readonly server: Subject;
   readonly redisPids: readonly number[];
+}
+
+/** How a load differs from one that is as high as the server can take. */
+interface LoadOptions {
+  /** Keys of others that are revoked meanwhile. */
+  readonly revoked: string[];
+  /** Requests a second. */
+  readonly rate: number;
 }
 
 /**
@@ -44,24 +55,30 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
     const { me, stats, changes, tail, title } = cases;
     const [some, many] = [await requestsOf(db, SOME_DEVELOPERS), await requestsOf(db, MANY_DEVELOPERS)];
     const doomed = await keysFor(db, REVOCATIONS_PER_SECOND * (seconds + 1) * rounds, 1);
-    const loads: readonly (readonly [what: string, load: Case, part?: Part, revoked?: string[]])[] = [
+    const loads: readonly (readonly [what: string, load: Case, options?: Partial<Part & LoadOptions>])[] = [
       [`${CASES.me}, 20 developers`, me],
       [`${CASES.me}, ${SOME_DEVELOPERS} developers`, some],
       [`${CASES.me}, ${SOME_DEVELOPERS} developers, three shards`, some, clustered],
       [`${CASES.me}, ${SOME_DEVELOPERS} developers, without Redis`, some, alone],
       [`${CASES.me}, ${MANY_DEVELOPERS} developers`, many],
-      [`${CASES.me}, ${MANY_DEVELOPERS} developers, ${REVOCATIONS_PER_SECOND} revocations a second`, many, one, doomed],
+      [
+        `${CASES.me}, ${MANY_DEVELOPERS} developers, ${REVOCATIONS_PER_SECOND} revocations a second`,
+        many,
+        { revoked: doomed },
+      ],
       [CASES.stats, stats],
       [CASES.changes, changes],
       [`${CASES.changes}, gzip`, coded(changes, 'gzip')],
       [`${CASES.changes}, br`, coded(changes, 'br')],
       [CASES.tail, tail],
+      [`${CASES.tail}, ${POLLS_PER_SECOND} a second`, tail, { rate: POLLS_PER_SECOND }],
       [CASES.title, title],
       [`${CASES.title}, three shards`, title, clustered],
     ];
     const seen = new Map<number, number>();
     const results = [];
-    for (const [what, load, { server, redisPids } = one, revoked] of loads) {
+    for (const [what, load, options] of loads) {
+      const { server, redisPids, revoked, rate } = { ...one, ...options };
       print(`Sending requests for ${what} …\n`);
       await saturate(server.url, load, WARM_UP_SECONDS, stores.folder);
       const parts = [[server.pid], await processesOf(db), redisPids];
@@ -70,7 +87,10 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
       for (let round = 0; round < rounds; round++) {
         const before = parts.map((part) => total(part, seen));
         const endRevocations = revokeAllTheWhile(server, revoked);
-        const { requests, seconds: took } = await saturate(server.url, load, seconds, stores.folder);
+        const { requests, seconds: took } =
+          rate === undefined
+            ? await saturate(server.url, load, seconds, stores.folder)
+            : { requests: (await timesAtRate(server.url, load, seconds, rate)).length, seconds };
         endRevocations();
         rates.push(requests / took);
         parts.forEach((part, i) => micros[i]?.push(((total(part, seen) - (before[i] ?? 0)) / requests) * 1e6));

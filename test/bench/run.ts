@@ -1,12 +1,12 @@
 import { tmpdir } from 'node:os';
 import { benchBeside } from './beside/index.js';
+import { benchCatchingUp } from './catching-up.js';
 import { benchCosts } from './costs.js';
 import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchMemory } from './memory.js';
-import { benchCatchingUp } from './mirror/catching-up.js';
-import { benchMirror } from './mirror/mirror.js';
+import { benchMirror } from './mirror.js';
 import { benchWrites } from './writes.js';
 
 // Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process
@@ -31,7 +31,7 @@ const sizes = (process.env.SIZES ?? '10000 100000 1000000 10000000').split(' ').
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
   growth: { isDecisive: true, run: () => benchGrowth(sizes, numberIn('GROWTH_SECONDS', 60)) },
-  mirror: { isDecisive: true, run: () => benchMirror({ sizes, seconds: numberIn('MIRROR_SECONDS', 20) }) },
+  mirror: { isDecisive: true, run: () => benchMirror(sizes, numberIn('MIRROR_SECONDS', 20)) },
   writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
   beside: {
     isDecisive: false,

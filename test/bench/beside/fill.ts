@@ -6,7 +6,7 @@ import { totalDays } from '../../../src/usage/usage-totals.js';
 import { STEP, untilDone } from './meter.js';
 
 /** The keys of one developer with every pair of operation and outcome that a key may have. */
-export const HOSTILE_KEYS = 20;
+const HOSTILE_KEYS = 20;
 
 /** What an attacker can make of a key: pairs of operation and outcome. */
 const HOSTILE_PAIRS = 15;

@@ -3,7 +3,7 @@ import { count, print, printResults, type Result } from '../measure.js';
 import { benchAccounting } from './accounting.js';
 import { fill } from './fill.js';
 import { openOne } from './meter.js';
-import { benchCommands, benchOperator, benchTail, benchUsagePages } from './reads.js';
+import { benchCommands, benchPages } from './reads.js';
 import { benchUpkeep } from './upkeep.js';
 
 /**
@@ -21,18 +21,16 @@ export async function benchBeside(keys: number, active: number): Promise<boolean
     print(`Filling a database with ${count(keys)} keys, ${count(active)} in use …\n`);
     const { ids, hostile } = await fill(db, keys, active);
     const groups: readonly (readonly [what: string, measure: () => Promise<Result[]>])[] = [
-      ['Pages of usage', () => benchUsagePages(db, hostile)],
-      ["The operator's list", () => benchOperator(url)],
-      ['Accounting', () => benchAccounting(db, url, ids)],
+      ['Pages', () => benchPages(db, hostile)],
+      ['Accounting', () => benchAccounting(db, ids)],
       ['Upkeep', () => benchUpkeep(db, ids)],
-      ['The tail of the feed', () => benchTail(db, url)],
     ];
     let isMet = true;
     for (const [what, measure] of groups) {
       const headings = ['CPU time of PostgreSQL', 'longest statement', 'log of changes'];
       isMet = printResults(what, headings, await measure()) && isMet;
     }
-    const commands = await benchCommands(url, keys);
+    const commands = await benchCommands(url);
     return printResults('Commands that list everything', ['CPU time', 'peak memory', 'lines'], commands) && isMet;
   } finally {
     await db.destroy();

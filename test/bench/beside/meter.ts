@@ -17,7 +17,7 @@ export interface Cost {
   readonly walBytes: number;
 }
 
-export type Measure = (act: () => Promise<unknown>) => Promise<Cost>;
+type Measure = (act: () => Promise<unknown>) => Promise<Cost>;
 
 /** Opens one connection, which stays the same to the end. */
 export function openOne(address: string): Knex {

@@ -5,24 +5,20 @@ import { toQuota } from '../../../src/limits/quotas.js';
 import { QuotaNotices } from '../../../src/notices/quota-notices.js';
 import { recordExpiringKeys } from '../../../src/notices/record-notices.js';
 import { removeByFunction } from '../../../src/platform/postgres/rows.js';
-import { KEPT_OF_KIND } from '../../../src/usage/failed-requests.js';
-import { FailureLog } from '../../../src/usage/failure-log.js';
 import { mergeOldHours, removeOldUsage } from '../../../src/usage/usage-log.js';
 import { count, type Result } from '../measure.js';
 import { meter, STEP, totalLine, unitLine, untilDone, type Cost } from './meter.js';
 
-/** Developers who reach a quota, or whose requests fail, between two rounds of a job. */
+/** Developers who reach a quota between two rounds of a job. */
 const DEVELOPERS = 5_000;
 
-/** Developers of a bulk change. */
+/** Developers of a bulk change, and changes that follow it. */
 const CHANGED = 100_000;
-
-/** Changes that follow it. */
 const CHANGES = 20;
 
 /** Measures what one server does for all now and then. @param ids - of the keys in use */
 export async function benchUpkeep(db: Knex, ids: readonly number[]): Promise<Result[]> {
-  return [...(await cleanUp(db, ids)), ...(await notices(db)), await failures(db), ...(await announcements(db))];
+  return [...(await cleanUp(db, ids)), ...(await notices(db)), ...(await announcements(db))];
 }
 
 async function cleanUp(db: Knex, ids: readonly number[]): Promise<Result[]> {
@@ -60,31 +56,6 @@ async function notices(db: Knex): Promise<Result[]> {
     totalLine('look for keys that expire', expiring),
     unitLine('record a quota that is nearly used up', [reached], DEVELOPERS, [500]),
   ];
-}
-
-/** Each of another developer. */
-async function failures(db: Knex): Promise<Result> {
-  const waiting = new FailureLog();
-  const keys = await db('api_keys')
-    .whereRaw('id % 5 = 1')
-    .orderBy('id')
-    .limit(DEVELOPERS)
-    .select<{ id: number; developer_id: number }[]>('id', 'developer_id');
-  for (const { id: keyId, developer_id: developerId } of keys) {
-    waiting.add({ developerId, keyId, code: 'not_found', operation: '' }, Date.now(), () => ({
-      ...{ requestId: 'id', method: 'GET', path: '/', durationMs: 1, status: 404 },
-      detail: 'This path does not exist.',
-    }));
-  }
-  await db.raw(
-    `insert into failed_requests (developer_id, key_id, at, request_id, method, path, operation, status, code, detail, duration_ms)
-     select developer_id, id, now() - n * interval '1 minute', 'id', 'GET', '/', '', 404, 'not_found', 'No such path.', 1
-       from api_keys, generate_series(1, ${KEPT_OF_KIND}) n where id = any(?)`,
-    [keys.map(({ id }) => id)],
-  );
-  await db.raw('vacuum analyze failed_requests');
-  const saved = await meter(db)(() => untilDone(() => waiting.save(db, STEP)));
-  return totalLine(`save failed requests of ${count(keys.length)} developers with ${KEPT_OF_KIND} each`, saved);
 }
 
 /** A change of many developers, and what it leaves behind for later ones. */

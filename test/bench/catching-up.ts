@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Case } from '../cases.js';
-import { saturate, timesAtRate, WARM_UP_SECONDS } from '../load/load.js';
-import { count, median, percentile, printResults, type Result } from '../measure.js';
-import { prepareSurroundings, startSubject } from '../servers.js';
+import type { Case } from './cases.js';
+import { saturate, timesAtRate, WARM_UP_SECONDS } from './load/load.js';
+import { count, median, percentile, printResults, type Result } from './measure.js';
+import { prepareSurroundings, startSubject } from './servers.js';
 
 /** Mirrors that each ask for the next page as soon as they have one. */
 const MIRRORS = 500;
