@@ -5,7 +5,7 @@ import { send } from '../support/request.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
 import { saturate, timesAtRate, WARM_UP_SECONDS } from './load/load.js';
 import { count, median, print, printResults } from './measure.js';
-import { cpuSeconds } from './load/process-figures.js';
+import { cpuSeconds, residentMiB } from './load/process-figures.js';
 import { machine, prepareSurroundings, startSubject, type Subject } from './servers.js';
 
 /** The numbers of developers in the cases where each request comes from another one. */
@@ -51,6 +51,7 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
   };
   // It looks every key up.
   const alone: Part = { server: await startSubject({ ...stores, redisUrl: '' }), redisPids: [] };
+  const atRest = residentMiB(one.server.pid);
   try {
     const { me, stats, changes, tail, title } = cases;
     const [some, many] = [await requestsOf(db, SOME_DEVELOPERS), await requestsOf(db, MANY_DEVELOPERS)];
@@ -97,7 +98,9 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
       }
       results.push({ what, figures: [...micros.map((part) => `${median(part).toFixed(1)} µs`), count(median(rates))] });
     }
+    const memory = [atRest, residentMiB(one.server.pid)].map((mib) => `${count(mib)} MiB`);
     print(`\n${machine()}\n`);
+    print(`Started in ${one.server.startSeconds.toFixed(1)} s; memory ${memory.join(', and after all requests ')}\n`);
     printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis', 'requests a second'], results);
   } finally {
     for (const { server } of [one, clustered, alone]) await server.stop();

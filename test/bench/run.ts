@@ -2,12 +2,9 @@ import { tmpdir } from 'node:os';
 import { benchBeside } from './beside/index.js';
 import { benchCatchingUp } from './catching-up.js';
 import { benchCosts } from './costs.js';
-import { benchGrowth } from './growth.js';
 import { benchImport } from './import.js';
 import { print } from './measure.js';
-import { benchMemory } from './memory.js';
-import { benchMirror } from './mirror.js';
-import { benchWrites } from './writes.js';
+import { benchSizes } from './sizes.js';
 
 // Measures the figures of the performance guide, on a PostgreSQL and a Redis of its own, which stop when this process
 // exits. Arguments name the parts to run, by default all. Environment variables make them smaller.
@@ -24,25 +21,19 @@ interface Part {
 }
 
 const rounds = numberIn('ROUNDS', 5);
-const seconds = numberIn('SECONDS', 3);
+const seconds = numberIn('SECONDS', 5);
 const titles = numberIn('TITLES', 1_000_000);
 const sizes = (process.env.SIZES ?? '10000 100000 1000000 10000000').split(' ').map((size) => positive('SIZES', size));
 
 const PARTS: Readonly<Record<string, Part>> = {
   import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
-  growth: { isDecisive: true, run: () => benchGrowth(sizes, numberIn('GROWTH_SECONDS', 60)) },
-  mirror: { isDecisive: true, run: () => benchMirror(sizes, numberIn('MIRROR_SECONDS', 20)) },
-  writes: { isDecisive: false, run: () => benchWrites(numberIn('WRITE_SECONDS', 60)) },
+  sizes: { isDecisive: true, run: () => benchSizes(sizes, seconds) },
   beside: {
     isDecisive: false,
     run: () => benchBeside(numberIn('KEYS', 1_000_000), numberIn('ACTIVE', 20_000)),
   },
   catchup: { isDecisive: false, run: () => benchCatchingUp(titles, rounds, seconds) },
   costs: { isDecisive: false, run: () => benchCosts(titles, rounds, seconds) },
-  memory: {
-    isDecisive: false,
-    run: () => benchMemory(numberIn('REQUESTS', 1_000_000), numberIn('CONNECTIONS', 10_000)),
-  },
 };
 
 function numberIn(variable: string, fallback: number): number {

@@ -15,7 +15,7 @@ import { createCases, type Case, type CaseName } from './cases.js';
 const { NODE = process.execPath } = process.env;
 
 /** The stores of all servers. */
-export interface Stores {
+interface Stores {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   /** The folder of the files that servers write their stdout to. */
@@ -26,6 +26,8 @@ export interface Stores {
 export interface Subject {
   readonly url: string;
   readonly pid: number;
+  /** From its start until it listened. */
+  readonly startSeconds: number;
   /** Sends SIGTERM and waits for the end. */
   stop(): Promise<void>;
 }
@@ -48,6 +50,7 @@ let launched = 0;
 
 /** Starts the built service, set up as in production. It writes its log to a file. */
 export async function startSubject({ databaseUrl, redisUrl, folder }: Stores): Promise<Subject> {
+  const start = performance.now();
   const file = join(folder, `service-${(launched += 1)}.log`);
   const { child, ended } = startProgram(
     ['serve'],
@@ -64,6 +67,7 @@ export async function startSubject({ databaseUrl, redisUrl, folder }: Stores): P
   return {
     url,
     pid: child.pid ?? 0,
+    startSeconds: (performance.now() - start) / 1_000,
     async stop() {
       child.kill('SIGTERM');
       await ended;

@@ -58,7 +58,7 @@ export async function saturate(
 }
 
 /** Serialises a request for a program that sends it repeatedly. */
-export function toBytes(url: string, { path, headers }: BenchRequest): string {
+function toBytes(url: string, { path, headers }: BenchRequest): string {
   const fields = Object.entries({ host: new URL(url).host, ...headers }).map(([name, value]) => `${name}: ${value}`);
   return [`GET /api/v1${path} HTTP/1.1`, ...fields, '', ''].join('\r\n');
 }
