@@ -9,7 +9,7 @@ export interface Mistake {
 export interface Client {
   /** The npm package. */
   readonly generator: string;
-  /** The program in `consumers/` that uses it. */
+  /** The beginning, in `consumers/`, of the program that uses it. */
   readonly consumer: string;
   readonly mistakes: readonly Mistake[];
 }
@@ -31,7 +31,7 @@ const MISTAKES: readonly Mistake[] = [
     wrong: 'title: title.data.data',
     error: /TS18048: 'title.data' is possibly 'und/,
   },
-  { right: 'title_id: first', wrong: 'id: first', error: /TS2353: .* 'id' does not exist/ },
+  { right: '{ title_id: id }', wrong: '{ id }', error: /TS2353: .* 'id' does not exist/ },
   { right: 'query: { since }', wrong: 'query: {}', error: /TS2741: Property 'since' is missing/ },
   // Codes may be added, so any text is one. Not every problem has a position.
   { right: 'error.oldest_since ?? NaN', wrong: 'error.oldest_since', error: /TS2532: Object is possibly 'undefined'/ },
@@ -52,7 +52,7 @@ export const CLIENTS: readonly Client[] = [
     consumer: 'hey-api',
     mistakes: [
       ...MISTAKES,
-      { right: 'getTitle,', wrong: 'getTitle, getPeople,', error: /TS2305: .* has no exported member 'getPeople'/ },
+      { right: 'catalog.getTitle(', wrong: 'catalog.getPeople(', error: /TS2339: Property 'getPeople' does not exist/ },
     ],
   },
 ];
