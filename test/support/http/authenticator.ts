@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, randomBytes, sign, type KeyObject } from 'node:crypto';
+import { isoCBOR } from '@simplewebauthn/server/helpers';
 import type { PublicKey } from '../../../src/accounts/relying-party.js';
 
 /** The options that a service sends for a new passkey. */
@@ -49,13 +50,15 @@ export class Authenticator {
   create(options: CreationOptions, deviation: Deviation = {}): string {
     this.#userHandle = options.user.id;
     const { x = '', y = '' } = this.#keys.publicKey.export({ format: 'jwk' });
-    const key = map([
-      [number(1), number(2)],
-      [number(3), number(-7)],
-      [number(-1), number(1)],
-      [number(-2), bytes(Buffer.from(x, 'base64url'))],
-      [number(-3), bytes(Buffer.from(y, 'base64url'))],
-    ]);
+    const key = isoCBOR.encode(
+      new Map<number, number | Uint8Array>([
+        [1, 2],
+        [3, -7],
+        [-1, 1],
+        [-2, Buffer.from(x, 'base64url')],
+        [-3, Buffer.from(y, 'base64url')],
+      ]),
+    );
     const id = Buffer.from(deviation.credentialId ?? this.credentialId, 'base64url');
     const data = Buffer.concat([
       this.#data(deviation.rpId ?? options.rp.id ?? '', deviation.flags ?? PRESENT_AND_VERIFIED | WITH_KEY, deviation),
@@ -64,14 +67,16 @@ export class Authenticator {
       id,
       key,
     ]);
-    const attestation = map([
-      [text('fmt'), text(deviation.format ?? 'none')],
-      [text('attStmt'), map([])],
-      [text('authData'), bytes(data)],
-    ]);
+    const attestation = isoCBOR.encode(
+      new Map<string, string | Map<string, never> | Uint8Array>([
+        ['fmt', deviation.format ?? 'none'],
+        ['attStmt', new Map<string, never>()],
+        ['authData', data],
+      ]),
+    );
     return this.#answer(deviation, {
       clientDataJSON: this.#client('webauthn.create', options, deviation).toString('base64url'),
-      attestationObject: attestation.toString('base64url'),
+      attestationObject: Buffer.from(attestation).toString('base64url'),
       transports: ['internal'],
     });
   }
@@ -132,17 +137,3 @@ export function somePublicKey({ isSynced = false } = {}): PublicKey {
 function sha256(content: string | Buffer): Buffer {
   return createHash('sha256').update(content).digest();
 }
-
-// The parts of CBOR (RFC 8949) that attestations need.
-
-function head(major: number, value: number): Buffer {
-  const type = major << 5;
-  if (value < 24) return Buffer.from([type | value]);
-  return value < 256 ? Buffer.from([type | 24, value]) : Buffer.from([type | 25, value >> 8, value & 255]);
-}
-
-const number = (value: number): Buffer => (value >= 0 ? head(0, value) : head(1, -1 - value));
-const bytes = (value: Buffer): Buffer => Buffer.concat([head(2, value.length), value]);
-const text = (value: string): Buffer => Buffer.concat([head(3, value.length), Buffer.from(value)]);
-const map = (entries: readonly (readonly [Buffer, Buffer])[]): Buffer =>
-  Buffer.concat([head(5, entries.length), ...entries.flat()]);
