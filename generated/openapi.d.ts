@@ -13,7 +13,8 @@ export interface paths {
         };
         /**
          * Get catalogue stats
-         * @description Returns the exact number of titles, people and collections in the catalogue.
+         * @description Returns the exact number of titles, people and collections in the catalogue. The library is the part of the
+         *     catalogue that its operator can deliver.
          */
         get: operations["getStats"];
         put?: never;
@@ -112,7 +113,7 @@ export interface components {
             series: number;
             /**
              * Format: int64
-             * @description The number of titles that can be delivered in the library.
+             * @description The titles that can be delivered in the library.
              */
             available_in_library: number;
             /**
@@ -122,7 +123,7 @@ export interface components {
             people: number;
             /**
              * Format: int64
-             * @description All collections.
+             * @description All curated collections, each with its own `svc_id`.
              */
             svc_collections: number;
         };
@@ -150,7 +151,8 @@ export interface components {
             title: string;
             /**
              * Format: date-time
-             * @description When the title was last changed or created, in UTC with six decimals and a `Z`. It is unique: the same time in seconds is the `since` that continues after it.
+             * @description When the title was last changed or created, in UTC with six decimals and a `Z`. It is unique. Use it, in
+             *     seconds, as `since` to continue after this entry.
              */
             updated_at: string;
             /** @description Whether the title is offered in bundles. */
