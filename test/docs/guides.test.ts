@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
+import { ERROR_CODES } from '../../src/errors.js';
+import { document } from '../contract/document/document.js';
 import { startDemoService } from '../support/catalog/demo-service.js';
 import { GUIDES, readGuide, readReadme, ROOT } from '../support/guides.js';
 import { programCommands, runCommand } from '../support/programs/command.js';
@@ -43,6 +45,17 @@ describe('the guides', () => {
     assert.ok(started.length > 5);
     const names = (await programCommands()).map(({ name }) => name);
     for (const [text, command = ''] of started) assert.ok(names.includes(command), text);
+  });
+
+  it('the newest version of the contract is the one that the guide to changes lists first', async () => {
+    const [, newest] = /^\| (\d+\.\d+\.\d+) /m.exec(await readGuide('changes')) ?? [];
+    assert.equal(newest, (document.info as { version: string }).version);
+  });
+
+  it('the guide to errors has the status and title of each code', async () => {
+    const rows = (await readGuide('calling-the-api')).matchAll(/^\| `(\w+)` *\| (\d+) *\| ([^|]+?) *\|/gm);
+    const listed = Array.from(rows, ([, code, status, title]) => [code, { status: Number(status), title }] as const);
+    assert.deepEqual(Object.fromEntries(listed), ERROR_CODES);
   });
 
   it('the first calls of the README get the answers that it shows', async () => {
