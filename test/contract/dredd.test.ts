@@ -33,7 +33,7 @@ describe('Dredd with the hooks and commands of the guide', () => {
     await writeFile(`${folder}/package.json`, '{"type":"module"}');
     const commands = code('sh')
       .replaceAll('http://127.0.0.1:8080', url)
-      .replace(/npx dredd@\S+/, () => `"${DREDD}"`);
+      .replace(/npx --yes dredd@\S+/, () => `"${DREDD}"`);
     return new Promise((resolve) => {
       execFile(
         'sh',

@@ -203,7 +203,7 @@ describe('the overview of the settings', () => {
       await owed(service),
       /Required wherever you show data from the catalogue\. Ask your administrator for/,
     );
-    assert.match(await guide(service), /must show the credit that your administrator asks for\./);
+    assert.match(await guide(service), /must show the credit that your administrator requires\./);
     const credited = await startService({
       databaseUrl: service.databaseUrl,
       settings: { ATTRIBUTION: 'Data: <b>Example</b> & Co' },

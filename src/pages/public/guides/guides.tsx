@@ -60,7 +60,7 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
 }
 
 /** What a guide has in place of the credit that projects must show. */
-const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+asks\s+for/;
+const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+requires/;
 
 /** @returns the text of a guide with this service's address in its commands, its operator's contact, and its credit */
 function asDeployed(text: string, { attribution, operatorContact, publicUrl }: PublicOptions): string {
