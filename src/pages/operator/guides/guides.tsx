@@ -4,7 +4,7 @@ import { addGuidePages, readGuideFiles, type Guide } from '../../parts/guides/gu
 import type { OperatorParts } from '../context.js';
 import { operatorFrame, TABS } from '../layout.js';
 
-/** What each guide is about, in reading order. */
+/** The subject of each guide, in reading order. */
 export const GUIDES = {
   install: 'Go from a checkout to a server on your own PostgreSQL, with a proxy and file limits.',
   configure: 'Every setting, with PostgreSQL, its roles and poolers, and Redis.',
