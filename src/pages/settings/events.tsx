@@ -46,7 +46,7 @@ async function loadEvents(db: Knex, ctx: SettingsContext) {
   return { keys, group, events, leftOut: findLeftOut(ctx, { key: keys.chosen, kind: group }) };
 }
 
-/** Adds the list of what happened to a developer and their keys. */
+/** Adds the list of events of a developer and their keys. */
 export function addEvents(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(PATH, requireSession, async (ctx) => {
     settingsPage(ctx, { title: 'Events', tab: 'events' }, <EventsPage {...await loadEvents(db, ctx)} />);

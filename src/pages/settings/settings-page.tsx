@@ -22,7 +22,7 @@ export type SettingsRouter = Router<SettingsState>;
 /** Stands before the handler of a route: passes a request on to it, or answers the request itself. */
 type Guard = (ctx: PageContext, next: Koa.Next) => Promise<void>;
 
-/** What stands before the pages of the settings. */
+/** The guards of the pages of the settings. */
 export interface Guards {
   /**
    * Requires a session, and redirects everybody else to sign-in. A suspended developer passes: use it for pages that
@@ -30,7 +30,7 @@ export interface Guards {
    */
   readonly requireSession: Guard;
   /**
-   * Requires a developer who is not suspended, however old the sign-in is. Use it for what only takes access away:
+   * Requires a developer who is not suspended, however old the sign-in is. Use it for acts that only take access away:
    * revoking a leaked key must not wait for a sign-in. Use it also for labels, which grant nothing.
    */
   readonly notSuspended: Guard;
@@ -41,7 +41,7 @@ export interface Guards {
 /**
  * Makes the guards of the settings. Responses behind them are never cached.
  *
- * @param refuseSuspended - answers a suspended developer in place of a page that changes something
+ * @param refuseSuspended - answers a suspended developer instead of a page that changes something
  * @example
  *   const { requireSession, requireRecentSignIn } = createGuards(parts, answerSuspended);
  *   router.get('/settings/keys', requireSession, (ctx) => showKeys(ctx, db));

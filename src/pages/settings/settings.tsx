@@ -22,7 +22,7 @@ import { addSessions, SIGNED_OUT } from './sessions.js';
 import { addUsage } from './usage/usage.js';
 import { Button } from '../parts/content/components.js';
 
-/** What adds the pages behind sign-in. The path of creating a key comes before that of a key. */
+/** The functions that add the pages behind sign-in. The path of creating a key comes before that of a key. */
 const PAGES = [
   addOverview,
   addKeyList,
@@ -76,7 +76,7 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   for (const add of PAGES) add(settings, parts, guards);
 }
 
-/** Answers a suspended developer with a link to what can still be read. The frame explains the suspension. */
+/** Answers a suspended developer with a link to the readable pages. The frame explains the suspension. */
 function answerSuspended(ctx: SettingsContext): void {
   const { id, path, label } = TABS.findLast((tab) => ctx.path.startsWith(tab.path)) ?? TABS[0];
   settingsPage(

@@ -31,7 +31,7 @@ export const EXPIRY_FIELDS = {
   date: { schema: {} },
 } as const;
 
-/** What a form names as an expiry. */
+/** The expiry in a form. */
 type ExpirySubmission = Submission<keyof typeof EXPIRY_FIELDS>;
 
 /** Proposed unless the form says otherwise: long enough for work, and forgotten keys expire. */
@@ -44,7 +44,7 @@ export function expiryOf({ lifetime, date }: ExpirySubmission['values']): Expiry
   return { kind: 'after', seconds: Number(lifetime) * DAY_SECONDS };
 }
 
-/** Adds the fault of the date to a form. A date beside another choice is one: either of them may be meant. */
+/** Adds the fault of the date to a form. A date with another choice is one: either of them may be meant. */
 export function checkDate<Sent extends ExpirySubmission>(form: Sent): Sent {
   const date = dateFault(form.values);
   return date === undefined ? form : { ...form, errors: { ...form.errors, date } };

@@ -18,7 +18,7 @@ const HANDFUL = 5;
 
 type KeyList = Awaited<ReturnType<typeof loadKeyList>>;
 
-/** The keys of a developer, and what the reader may do with them. @param search - empty for all keys */
+/** The keys of a developer, with the acts that the reader may do. @param search - empty for all keys */
 async function loadKeyList(db: Knex, ctx: SettingsContext, search: string) {
   const { developerId, suspendedAt, isRecent } = ctx.state.session;
   const query = search === '' ? {} : { search };

@@ -114,7 +114,7 @@ function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNo
   );
 }
 
-/** The key that another one replaces, and what has become of it. */
+/** The key that another one replaces, and its state. */
 function Predecessor({ record }: { readonly record: KeyRecord }): VNode {
   const { prefix } = record;
   const state = stateOf(record);
@@ -141,7 +141,7 @@ const PREDECESSOR_STATES = {
   revoked: 'revoked',
 } as const;
 
-/** @returns what became of the first requests with a key, in a sentence */
+/** @returns the outcome of the first requests with a key, in a sentence */
 function describeFirst({ operation, outcome }: OutcomeTotal): string {
   const what = operation === '' ? 'a request to a path that does not exist' : `a request to ${operation}`;
   return outcome === 'success' ? `Received: ${what}, successful.` : `Received: ${what}, which failed: ${outcome}.`;

@@ -48,7 +48,7 @@ export function addLabel(router: SettingsRouter, { db, changeCallers }: SitePart
   router.post(path, notSuspended, act(parseLabelForm, save, draw));
 }
 
-/** @returns the label that the address of a form has, undefined for none */
+/** @returns the label that the address of a form has, undefined without one */
 export function newLabelOf(query: URLSearchParams): string | undefined {
   return query.get('label')?.slice(0, MAX_LABEL);
 }

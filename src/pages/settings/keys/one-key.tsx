@@ -24,14 +24,14 @@ export async function loadKey(db: Knex, ctx: SettingsContext): Promise<KeyRecord
   return record;
 }
 
-/** The same for a key that may be changed. @throws also KeyRefused, for one that is no longer accepted */
+/** The same for a key that may be changed. @throws also KeyRefused, for a key that is no longer accepted */
 export async function loadAcceptedKey(db: Knex, ctx: SettingsContext): Promise<KeyRecord> {
   const record = await loadKey(db, ctx);
   requireAccepted(record);
   return record;
 }
 
-/** @throws PageError 404 for what cannot be a prefix */
+/** @throws PageError 404 for a text that cannot be a prefix */
 export function prefixOf(ctx: SettingsContext): string {
   const { prefix = '' } = ctx.params as { prefix?: string };
   if (!isKeyPrefix(prefix)) throw noSuchKey();
@@ -129,7 +129,7 @@ function textOf({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
   }
 }
 
-/** Stands in place of what would create one more key. */
+/** Replaces the link or form that would create one more key. */
 export function NoRoom(): VNode {
   return (
     <Notice tone="info">

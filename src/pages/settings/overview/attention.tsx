@@ -29,7 +29,7 @@ export const SHOWN_KEYS = 5;
 /** The most keys with hints that have to be read: one more shows that there are more. */
 export const READ_KEYS = SHOWN_KEYS + 1;
 
-/** @returns what a developer should do about keys: none active, some expire soon, unused or without a replacement */
+/** @returns advice on keys: none is active, or some expire soon, are unused or have no replacement */
 export function keysToWatch(keys: KeySummary, hinted: readonly KeyRecord[]): readonly Attention[] {
   if (keys.total > 0 && keys.active + keys.rolled === 0) return [{ kind: 'no_active_key' }];
   const shown = hinted
@@ -71,7 +71,7 @@ export function usageToWatch(usage: RecentUsage): readonly Attention[] {
   ];
 }
 
-/** The list of what needs attention; nothing if nothing does. */
+/** The list of items that need attention; empty without any. */
 export function NeedsAttention({ items }: { readonly items: readonly Attention[] }): VNode | null {
   if (items.length === 0) return null;
   return (
@@ -86,7 +86,7 @@ interface WarningProps {
   /** Where the developer can act. */
   readonly address: string;
   readonly action: string;
-  /** The key that it is about, for people who read the links alone. */
+  /** The key that it is about, for people who read only the links. */
   readonly about?: VNode;
   readonly children: ComponentChildren;
 }

@@ -26,7 +26,7 @@ const SHOWN_EVENTS = 5;
 
 type Overview = Awaited<ReturnType<typeof loadOverview>>;
 
-/** Reads what the first page of the settings shows. */
+/** Reads the content of the first page of the settings. */
 export async function loadOverview(
   { db, limiter, site }: Pick<SiteParts, 'db' | 'limiter' | 'site'>,
   session: Session,
@@ -47,7 +47,7 @@ export async function loadOverview(
   const canAddPasskey = !isSuspended && relyingPartyOf(site.publicUrl()) !== undefined;
   return {
     session,
-    /** What the developer should look at. */
+    /** The items that the developer should look at. */
     attention: [
       ...(isSuspended
         ? []
@@ -62,13 +62,13 @@ export async function loadOverview(
     today: usage.today,
     /** Null where the project need not credit the catalogue; undefined where the operator has set no text. */
     credit: developer.attributionRequired ? site.attribution : null,
-    /** How many there are; undefined where there can be none. */
+    /** How many there are; undefined where browsers accept none. */
     passkeys: passkeys.length > 0 || canAddPasskey ? passkeys.length : undefined,
     ...read,
   };
 }
 
-/** Adds the first page of the settings: what needs attention, the numbers of today, and the facts of the project. */
+/** Adds the first page of the settings: items that need attention, today's numbers, and the project's details. */
 export function addOverview(router: SettingsRouter, parts: SiteParts, { requireSession }: Guards): void {
   router.get('/settings', requireSession, async (ctx) => {
     const overview = await loadOverview(parts, ctx.state.session);
@@ -165,7 +165,7 @@ function Project({ session, plans, credit, identities, passkeys }: Overview): VN
   );
 }
 
-/** What a developer does before the first request: create a key, then use it. Nothing once a key was used. */
+/** The steps before the first request: create a key, then use it. Nothing once a key was used. */
 function FirstSteps({ keys }: { readonly keys: KeySummary }): VNode | null {
   if (keys.isUsed || (keys.active === 0 && keys.total > 0)) return null;
   const call = <FirstCall keyPrefix={keys.newest ?? undefined} />;

@@ -64,7 +64,7 @@ export function addNewPasskey(router: SettingsRouter, { db, site }: SiteParts, {
     try {
       const { challenge, answer } = await takeAnswer(ctx, db, sessionId);
       const publicKey = await verifyCreation(party, challenge, answer);
-      // The authenticator has created the passkey, so a name that is not plain text is mended in place of being refused.
+      // The authenticator has created the passkey, so a name that is not plain text is corrected, not refused.
       await addPasskey(db, { developerId, sessionId }, { ...publicKey, name: nameOf(ctx, values.name) });
     } catch (error) {
       throw error instanceof PasskeyRefused ? refusal(error.reason) : error;
@@ -123,7 +123,7 @@ function refusal(reason: PasskeyRefusal): PageError {
   return new PageError(409, 'Passkey not added', REFUSALS[reason]);
 }
 
-/** Says why there are no passkeys, and what changes that. */
+/** Explains why there are no passkeys, and the remedy. */
 export function Impossible({ publicUrl }: { readonly publicUrl: string }): VNode {
   const { hostname, port } = new URL(publicUrl);
   return (

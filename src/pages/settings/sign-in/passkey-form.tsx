@@ -24,7 +24,7 @@ const PROBLEMS = {
 } as const;
 
 interface PasskeyFormProps {
-  /** What the browser does: create a passkey, or get a signature of one. */
+  /** The act of the browser: create a passkey, or get a signature of one. */
   readonly act: keyof typeof PROBLEMS;
   /** Where the form goes. The script first requests the options from the path `/options` below. */
   readonly action: string;
@@ -33,7 +33,7 @@ interface PasskeyFormProps {
   readonly children: ComponentChildren;
 }
 
-/** A form that is sent with what the browser's dialog for passkeys returns. The script shows it where there is one. */
+/** A form that is sent with the result of the browser's dialog for passkeys. The script shows it where there is one. */
 export function PasskeyForm({ act, action, party, children }: PasskeyFormProps): VNode {
   const wrongAddress = `Passkeys work only at ${party.origin}. Open this page there.`;
   return (
@@ -52,7 +52,7 @@ export function PasskeyForm({ act, action, party, children }: PasskeyFormProps):
 }
 
 /**
- * Returns what passkeys of this service belong to.
+ * Returns the relying party of the passkeys of this service.
  *
  * @throws PageError 404 where the public URL has no host name
  */
@@ -87,7 +87,7 @@ export async function answerOptions(
 const parseAnswer = formParser({ credential: { schema: { minLength: 1 } } });
 
 /**
- * Reads what the browser returned, and spends the challenge that it belongs to.
+ * Reads the browser's result, and spends its challenge.
  *
  * @param sessionId - as for {@link answerOptions}
  * @throws PasskeyRefused when the challenge is not valid for this browser

@@ -49,7 +49,7 @@ export function addSignInLink(router: PageRouter, parts: SiteParts): void {
 /**
  * Signs somebody in: one transaction finds the developer and starts the session, and the browser gets its cookie.
  *
- * @param find - finds the id of the developer; undefined for nobody
+ * @param find - finds the id of the developer; undefined if there is no such developer
  * @returns whether somebody is signed in
  */
 export async function signIn(

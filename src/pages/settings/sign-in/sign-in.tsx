@@ -22,7 +22,7 @@ export function addSignIn(router: PageRouter, parts: SiteParts): void {
   addSignUp(router, parts);
 }
 
-/** What is known of the browser's owner: their session and how many passkeys they have; undefined for a stranger. */
+/** The owner of the browser: their session and how many passkeys they have; undefined for a stranger. */
 async function loadSignIn(db: Knex, ctx: PageContext) {
   const session = await findSession(db, readCookie(ctx, 'session'));
   const passkeys = session && (await listPasskeys(db, session.developerId)).length;

@@ -6,12 +6,12 @@ import { QUOTAS, type Quota } from '../../../limits/quotas.js';
 import { formatCount } from '../../../platform/text/count.js';
 import type { SiteParts } from '../../parts/context.js';
 
-/** A plan of a developer, and what is left of its limits. */
+/** A plan of a developer, and the rest of its limits. */
 export interface PlanState extends QuotaState {
   readonly plan: Plan;
 }
 
-/** Reads what is left of the limits of each plan that applies to a developer, without charging a request. */
+/** Reads the rest of the limits of each plan that applies to a developer, without charging a request. */
 export async function readPlanStates(
   { db, limiter }: Pick<SiteParts, 'db' | 'limiter'>,
   developerId: number,

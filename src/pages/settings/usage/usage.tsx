@@ -147,7 +147,7 @@ function UsagePage(usage: ChosenUsage): VNode {
   );
 }
 
-/** Chooses what the page is limited to. */
+/** The filters of the page. */
 function Toolbar({ choice, keys, ways }: ChosenUsage): VNode {
   const { range, operation, outcome } = choice;
   const listed = distinct([...ways.map((way) => way.operation), operation]);
