@@ -31,7 +31,7 @@ export const PAGE_LIMITS = { running: 2, waiting: 100, perAddress: 25, perWindow
 export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_LIMITS): PageRouter {
   const router = createPageRouter(parts.site.files);
   const search = openSearch(parts);
-  // What is made once may outlast the deadline on a busy machine: grammars of samples, the index, and the reference.
+  // Content that is made once may outlast the deadline on a busy machine: grammars, the index, and the reference.
   router.get(['/', '/docs', '/settings'], waitFor(prepareSamples));
   router.get(SEARCH_PATH, waitFor(search));
   const visitors = boundConcurrency(limits, parts.trustedProxies);
@@ -42,7 +42,7 @@ export function routePages(parts: PublicParts, limits: ConcurrencyLimits = PAGE_
     (readCookie(ctx, 'session') === undefined ? visitors : signedIn)(ctx, next)) as PageMiddleware;
   router.get('/docs', bound);
   addReference(router, parts);
-  // Sign-ins wait for the identity provider within bounds of their own, so that pages do not wait with them.
+  // Sign-ins wait for the identity provider within separate bounds, so that pages do not wait with them.
   addOidc(router, parts);
   const reading = deadline(parts.requestTimeoutMs);
   // A change of a key is confirmed once every server applies it.

@@ -13,14 +13,14 @@ export const KEPT =
 /** The longest id that a request can have. */
 export const MAX_REQUEST_ID = 128;
 
-/** What an empty list says, where it was limited to some requests. */
+/** The text of an empty list that was limited to some requests. */
 const NOT_KEPT =
   `Not kept. After the first ${KEPT_OF_HOUR} of a kind in an hour we keep one a second; the counts are in Usage. A ` +
   'request shows about ten seconds after its answer.';
 
 interface FailureListProps {
   readonly failures: readonly FailedRequest[];
-  /** Whether they are only those that somebody looks for. */
+  /** Whether the list is filtered. */
   readonly isFiltered?: boolean;
 }
 

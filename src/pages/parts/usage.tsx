@@ -137,7 +137,7 @@ const GAP = 0.12;
 interface ChartsProps {
   readonly range: UsageRange;
   readonly buckets: readonly UsageBucket[];
-  /** @returns the address of the errors of a bucket that has some; undefined if none are listed */
+  /** @returns the address of the errors of a bucket that has some; undefined if no errors are listed */
   readonly errorsOf?: (start: string) => string | undefined;
 }
 

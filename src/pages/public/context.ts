@@ -8,7 +8,7 @@ export interface PublicParts extends SiteParts {
   readonly site: PublicOptions;
 }
 
-/** The options of the pages for people, with what only the public pages show. */
+/** The options of the pages for people, and those of only the public pages. */
 export interface PublicOptions extends SiteOptions {
   readonly guides: readonly Guide[];
 }

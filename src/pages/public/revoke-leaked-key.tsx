@@ -43,7 +43,7 @@ async function revokeReported(parts: PublicParts, text: string, address: string)
   );
 }
 
-/** What became of a key. The page does not repeat the key. */
+/** The outcome of a report. The page does not repeat the key. */
 const OUTCOMES = {
   already_revoked: 'This key was already revoked.',
   revoked: 'The key has been revoked, and its owner can see that it was found.',

@@ -10,16 +10,16 @@ export const STATUS_PATH = '/status';
 /** How long the page shows the same status, in milliseconds. */
 const LIFETIME_MS = 1_000;
 
-/** The state of the service, for people who call it: what works and what does not, a sentence or two for each fault. */
+/** The state of the service, for people who call it: a sentence or two for each fault. */
 export interface ServiceStatus {
   readonly tone: Tone;
   readonly summary: string;
   readonly details: readonly string[];
 }
 
-/** @returns what `/readyz` reports to operators, for people who call the service */
+/** @returns the report of `/readyz` in the words of people who call the service */
 export function statusForCallers({ lost, outages }: Health): ServiceStatus {
-  // What else is lost makes no difference then.
+  // Other losses make no difference then.
   if (lost.includes('database'))
     return { tone: 'danger', summary: 'Unavailable', details: [outages.database.forCallers] };
   const details = [...new Set(lost.map((each) => outages[each].forCallers))];

@@ -189,7 +189,7 @@ export function CommandBlock({ args }: { readonly args: string }): VNode {
 }
 
 /**
- * Whom to write to: the operator's contact as a link, or "your administrator" where the deployment has none.
+ * Whom to write to: the operator's contact as a link, or "your administrator" where the deployment has no contact.
  *
  * @example <p>Ask <Operator /> for a new link.</p>
  */

@@ -12,7 +12,7 @@ interface HeadingProps {
   readonly id: string;
   /** The heading in plain text. */
   readonly text: string;
-  /** Shown in place of the text. */
+  /** Shown instead of the text. */
   readonly children?: ComponentChildren;
 }
 

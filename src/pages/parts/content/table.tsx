@@ -18,7 +18,7 @@ type Column =
   | { readonly label: string; readonly numeric: true }
   | { readonly label: string; readonly actions: true };
 
-/** A table that scrolls by itself where it is wider than the page. */
+/** A table that scrolls where it is wider than the page. */
 export function Table({ caption, columns, rows, totals, hasCards = false }: TableProps): VNode {
   const classOf = (index: number): string | undefined => {
     const column = columns[index];

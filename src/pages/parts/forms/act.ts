@@ -10,7 +10,7 @@ type SentForm = Pick<Submission<string>, 'errors'>;
 export interface Done {
   /** An address of ours. */
   readonly to: string;
-  /** What the page there confirms, once. */
+  /** The confirmation that the page there shows, once. */
   readonly confirmation?: Confirmation;
 }
 

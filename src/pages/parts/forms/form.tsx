@@ -128,7 +128,7 @@ interface FieldProps {
   readonly hint?: string;
   /** The fault of the submitted value. */
   readonly error?: string | undefined;
-  /** The choices, for a select in place of an input. */
+  /** The choices, for a select instead of an input. */
   readonly options?: readonly { readonly value: string; readonly label: string }[];
   readonly value?: string | undefined;
   /** Any other attribute of the input. */

@@ -33,7 +33,7 @@ const FIELDS = {
 /** The fields by which a list is in order. */
 type Order = Readonly<Record<string, keyof typeof FIELDS>>;
 
-/** What a row has in these fields. */
+/** The values of a row in these fields. */
 type PlaceIn<By extends Order> = {
   readonly [Name in keyof By]: Exclude<ReturnType<(typeof FIELDS)[By[Name]]>, undefined>;
 };
@@ -142,9 +142,9 @@ export function ListSearch({ path, query = {}, search, label, maxLength }: ListS
 }
 
 interface SwitchProps {
-  /** What the options are about. */
+  /** The subject of the options. */
   readonly label: string;
-  /** The name of each, by what stands for it in an address. */
+  /** The name of each, by its value in an address. */
   readonly options: Readonly<Record<string, string>>;
   readonly chosen: string;
   /** @returns the address of the page with an option */

@@ -12,7 +12,7 @@ export class PageError extends Error {
 
   /**
    * @param title - the heading, a few words
-   * @param detail - the fault and what to do, without secrets
+   * @param detail - the fault and its remedy, without secrets
    * @param cause - for the log, without secrets
    */
   constructor(
@@ -26,7 +26,7 @@ export class PageError extends Error {
   }
 }
 
-/** For people, in place of the detail, which is about calls of the API. */
+/** Replaces the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, ComponentChildren>> = {
   404: 'There is no page at this address. Check the address, or start from the home page.',
   500: (

@@ -80,7 +80,7 @@ export function takeNotice(ctx: PageContext): VNode<ComponentProps<typeof Notice
   );
 }
 
-/** @returns the name of the notice for the page of this request, once; empty if there is none */
+/** @returns the name of the notice for the page of this request, once; empty without one */
 function takeNoticeName(ctx: PageContext): string {
   const [, name = '', path] = /^([a-z_-]+)(\/.*)$/.exec(readCookie(ctx, 'notice') ?? '') ?? [];
   if (path !== ctx.path) return '';

@@ -13,7 +13,7 @@ interface WithSidebarProps {
   /** The address whose link is marked as the current page. */
   readonly current?: string;
   readonly children?: ComponentChildren;
-  /** In place of children: HTML that is rendered already. */
+  /** Instead of children: HTML that is rendered already. */
   readonly html?: string;
 }
 

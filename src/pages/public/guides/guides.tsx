@@ -15,7 +15,7 @@ import { withoutScheme } from '../../parts/content/components.js';
 /** Where the guides are. */
 export const GUIDES_PATH = '/docs/guides';
 
-/** What each guide is about, in reading order. */
+/** The subject of each guide, in reading order. */
 export const GUIDES = {
   'calling-the-api': 'Authenticate, stay within limits, cache and handle errors.',
   'generate-an-sdk': 'Turn the contract into a typed client, in TypeScript and other languages.',
@@ -27,7 +27,7 @@ export const GUIDES = {
   changes: 'What each version changes for callers, mirrors and operators, and what never changes.',
 };
 
-/** The addresses of the service in the guides: one to try their programs with, and one that tells where it is. */
+/** The addresses of the service in the guides: a local one for their programs, and a public one. */
 const EXAMPLE_ORIGINS = ['http://127.0.0.1:8080', EXAMPLE_ORIGIN];
 
 const MARKDOWN = 'text/markdown; charset=utf-8';
@@ -59,7 +59,7 @@ export function addGuides(router: PageRouter, { site }: Pick<PublicParts, 'site'
   }
 }
 
-/** What a guide has in place of the credit that projects must show. */
+/** The words of a guide that the credit replaces. */
 const CREDIT = /the\s+credit\s+that\s+the\s+operator\s+of\s+this\s+service\s+requires/;
 
 /** @returns the text of a guide with this service's address in its commands, its operator's contact, and its credit */

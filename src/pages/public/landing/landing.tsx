@@ -27,7 +27,7 @@ const NEWEST = 5;
 /** Guides that the page leads to: how to call the API, to generate a client, and to keep a mirror. */
 const FIRST_GUIDES = 3;
 
-/** What the page shows of the service. */
+/** The content of the page. */
 interface Landing {
   /** Undefined while the database is down. */
   readonly numbers:
@@ -116,7 +116,7 @@ interface HeroProps extends Pick<Landing, 'status'> {
   readonly counts: Counts | undefined;
 }
 
-/** What the service is, whether it works, and a first call with its response. */
+/** The purpose of the service, its state, and a first call with its response. */
 function Hero({ status, site, counts }: HeroProps): VNode {
   const baseUrl = site.publicUrl();
   return (

@@ -11,7 +11,7 @@ export const fieldId = (schema: string, field: string): string => `${schemaId(sc
 export const parameterId = (operationId: string, name: string): string => `${operationId}-${name}`;
 export const securityId = (name: string): string => `security-${name}`;
 
-/** @returns a function that finds the address of what inline code names: an error code, an operation or a schema */
+/** @returns a function that finds the address of an error code, an operation or a schema that inline code names */
 export function codeLinks({ components, paths }: Contract): (code: string) => string | undefined {
   const ids = new Set(Object.values(paths).flatMap((methods) => Object.values(methods).map((it) => it.operationId)));
   return (code) => {

@@ -3,10 +3,10 @@ import { readRows } from '../../parts/content/markdown.js';
 import type { Guide } from '../../parts/guides/guide-pages.js';
 import { tagsOf, type Contract } from './contract.js';
 
-/** The guide with the table of errors and what to do about each. */
+/** The guide with the table of errors and the remedy for each. */
 const GUIDE_TO_ERRORS = 'calling-the-api';
 
-/** What the reference adds to chapters of the contract, as Markdown: only people need it. */
+/** Additions of the reference to chapters of the contract, as Markdown: only people need them. */
 const ADDITIONS: Readonly<Record<string, (guides: readonly Guide[]) => string>> = {
   Errors: errorTable,
   'Following the changes': () =>
@@ -14,12 +14,12 @@ const ADDITIONS: Readonly<Record<string, (guides: readonly Guide[]) => string>> 
   Versions: () => 'The guide [Changes](/docs/guides/changes) lists the versions of the contract.',
 };
 
-/** @returns what to do about each error, in plain text, by its code */
+/** @returns the remedy for each error, in plain text, by its code */
 export function readErrorAdvice(guides: readonly Guide[]): ReadonlyMap<string, string> {
   return readRows(guides.find(({ name }) => name === GUIDE_TO_ERRORS)?.text ?? '');
 }
 
-/** @returns the chapters of the contract as Markdown, in its order, with what the reference adds to them */
+/** @returns the chapters of the contract as Markdown, in its order, with the additions of the reference */
 export function chaptersOf(contract: Contract, guides: readonly Guide[]): string {
   return tagsOf(contract)
     .chapters.map(({ name, description }) => [`## ${name}`, description, ADDITIONS[name]?.(guides) ?? ''].join('\n\n'))

@@ -2,9 +2,9 @@ import type { ComponentChildren, VNode } from 'preact';
 import { HeadingLink } from '../../parts/content/heading.js';
 
 interface FoldProps {
-  /** The id of what is folded. Browsers unfold it for a link that leads there. */
+  /** The id of the folded content. Browsers unfold it for a link that leads there. */
   readonly id?: string;
-  /** What the link to it is called. */
+  /** The text of the link to it. */
   readonly text?: string;
   readonly summary: ComponentChildren;
   readonly children: ComponentChildren;

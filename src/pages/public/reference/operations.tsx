@@ -102,7 +102,7 @@ function Parameters({ context, operationId, parameters }: ParametersProps): VNod
   );
 }
 
-/** The examples of the responses that a caller meets first, by status. Those of the others stand in a place of their own. */
+/** The examples of the responses that a caller meets first, by status. The others are shown separately. */
 function ExampleTabs({ context, operation: { operationId, responses } }: OperationProps): VNode {
   const tabs = Object.entries(responses).flatMap(([status, response]) => {
     const { part, name } = resolve(context.contract, response);

@@ -74,7 +74,7 @@ function linkGroups(contract: Contract, headings: readonly MarkdownHeading[]): r
   ];
 }
 
-/** What somebody needs before the first call: how to authenticate, and which operations there are. */
+/** The basics before the first call: authentication, and the list of operations. */
 function Introduction({ context: { contract, baseUrl, linkCode } }: { readonly context: ReferenceContext }): VNode {
   const { info, openapi } = contract;
   const { html } = renderMarkdown(info.description, { linkCode });

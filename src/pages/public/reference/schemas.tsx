@@ -66,7 +66,7 @@ export function Bounds({ schema, example }: BoundsProps): VNode | null {
     </li>
   ));
   if (schema.maximum !== Number.MAX_SAFE_INTEGER) return <ul class="bounds">{items}</ul>;
-  // What every count has would stand in most lines.
+  // The bounds of every count would stand in most lines.
   return (
     <details class="small">
       <summary class="aside">limits</summary>

@@ -2,12 +2,12 @@ import type { VNode } from 'preact';
 import { renderMarkdown } from '../../parts/content/markdown.js';
 import type { Contract } from './contract.js';
 
-/** What each part of the reference needs. */
+/** The context of each part of the reference. */
 export interface ReferenceContext {
   readonly contract: Contract;
   /** The public URL of the service, an origin. */
   readonly baseUrl: string;
-  /** The address of what inline code names: error codes, operations and schemas. */
+  /** The address of an error code, an operation or a schema that inline code names. */
   readonly linkCode: (code: string) => string | undefined;
 }
 
@@ -16,7 +16,7 @@ interface TextProps {
   readonly text: string | undefined;
 }
 
-/** A description of the contract, with links to what it names. */
+/** A description of the contract, with links to the parts that it names. */
 export function Text({ context: { linkCode }, text }: TextProps): VNode | null {
   if (text === undefined) return null;
   return <div dangerouslySetInnerHTML={{ __html: renderMarkdown(text, { linkCode }).html.trimEnd() }} />;

@@ -14,7 +14,7 @@ const LIST = new Intl.ListFormat('en', { type: 'disjunction' });
 /** The parameter of the page that a search for a key leads to. */
 const REFUSED = 'key-refused';
 
-/** What the page shows then. */
+/** The message for a query that looks like a key. */
 const KEY_REFUSED = 'That looks like an API key. Keys are secret: do not search for them.';
 
 /** Makes the index of the search, once. */

@@ -16,7 +16,7 @@ const WEIGHTS = { name: 5, aliases: 4, text: 1, context: 0.5 };
 /** How many times more an entry counts if the query is its whole name. */
 const WHOLE_NAME = 20;
 
-/** How many typing errors a word may have, as a share of its letters and at most. A number or a short word has none. */
+/** How many typing errors a word may have, as a share of its letters and at most; none in numbers and short words. */
 const MISTYPED = { fuzzy: (term: string) => (/^\p{L}{5,}$/u.test(term) ? 0.3 : false), maxFuzzy: 2 };
 
 /** A word, whatever joins it to the next: `nextSince` and `next_since` have the same two. */
