@@ -1,7 +1,7 @@
 import type { PageContext } from '../parts/context.js';
 import type { OperatorParts } from './context.js';
 
-/** What an operator does, for the log. */
+/** An act of an operator, for the log. */
 interface Act {
   readonly act: string;
   readonly developer?: number;
@@ -14,7 +14,7 @@ interface Act {
  *
  * @param change - its work is committed when it resolves
  * @param affected - the developers whose callers a server may have cached
- * @returns what the change returned
+ * @returns the result of the change
  */
 export function performAct<T>(
   ctx: PageContext,
@@ -25,7 +25,7 @@ export function performAct<T>(
 ): Promise<T> {
   return changeCallers(change, (result) => {
     const developerIds = affected(result);
-    // The change is committed, and is logged even if what follows fails.
+    // The change is committed, and is logged even if a later step fails.
     log.info({ request_id: ctx.state.requestId, ...act, affects_keys: developerIds.length > 0 }, 'operator act');
     return developerIds;
   });

@@ -7,14 +7,14 @@ import type { PageContext } from '../parts/context.js';
 import { answerError, PageError } from '../parts/frame/error-page.js';
 import type { OperatorParts } from './context.js';
 
-/** For people, in place of the detail, which is about calls of the API. */
+/** Replaces the detail, which is about calls of the API. */
 const DETAILS: Partial<Record<number, string>> = {
   404: 'There is no page at this address.',
   500: 'Something went wrong. The cause is in the log, under the request ID below.',
   503: 'PostgreSQL could not be used. The cause is in the log, under the request ID below.',
 };
 
-/** Converts any error to one that a page can show. What is a fault of the service goes to the log. */
+/** Converts any error to one that a page can show. Faults of the service go to the log. */
 function toPageError(ctx: PageContext, error: unknown, log: Logger): PageError {
   if (error instanceof PageError) return error;
   if (lacksRights(error)) {

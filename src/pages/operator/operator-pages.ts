@@ -43,7 +43,7 @@ export function routeOperatorPages(parts: OperatorParts): PageRouter {
   return router;
 }
 
-/** Creates the pages for the operator, which stand beside `/metrics`. They are no part of the public service. */
+/** Creates the pages for the operator, on the address of `/metrics`. They are not part of the public service. */
 export function createOperatorPages(parts: OperatorParts): Listener {
   const pages = servePages(routeOperatorPages(parts), operatorFrame(parts), (ctx, error) => {
     operatorErrorPage(ctx, error, parts);

@@ -7,7 +7,7 @@ export const IDLE_MINUTES = 60;
 /** Absolute limit of a session, in hours. */
 export const ABSOLUTE_HOURS = 8;
 
-/** The most sessions of a server. The one that was unused for the longest time makes room. */
+/** The maximum number of sessions of a server. The one that was unused for longest is removed first. */
 const MAX_SESSIONS = 100;
 
 /**

@@ -19,7 +19,7 @@ export function addSignIn(
   { db, log }: Pick<OperatorParts, 'db' | 'log'>,
 ): (ctx: PageContext, next: Next) => Promise<void> {
   const sessions = new OperatorSessions();
-  // Browsers send a host's cookies to all of its ports. With a name of its own, a server does not end the session of
+  // Browsers send a host's cookies to all of its ports. With a separate name, a server does not end the session of
   // another one whose port is forwarded to the same machine.
   const id = randomBytes(4).toString('hex');
   const cookie = `catalog-operator-session-${id}`;
@@ -91,7 +91,7 @@ function WayToSignIn({ isInterrupted }: { readonly isInterrupted: boolean }): VN
   );
 }
 
-/** A path of these pages, without what a cookie cannot hold. */
+/** A path of these pages, without characters that a cookie cannot hold. */
 const PAGE_PATH = /^(?:\/[A-Za-z0-9_-]+)+$/;
 
 /** @returns an address of these pages, or that of the first page for any other: the browser may change its cookies */

@@ -31,7 +31,7 @@ export interface Outage {
   readonly name: string;
   /** For operators, in one sentence: the log, `/readyz` and the operator pages have it. */
   readonly consequence: string;
-  /** What replaces the members of the same name while the component is slow; none for one that is never slow. */
+  /** Replaces the members of the same name while the component is slow; absent if it is never slow. */
   readonly slow?: Pick<Outage, 'consequence' | 'advice' | 'guide'>;
   /** The consequence where only parts of the component are lost. */
   readonly partly?: (lostParts: readonly string[]) => string;
@@ -89,7 +89,7 @@ export class Health {
     return [...this.#components].flatMap(([dependency, { state }]) => (state === 'up' ? [] : [dependency]));
   }
 
-  /** @returns what the loss of a dependency, or of parts of it, means at the moment, and what to do */
+  /** @returns the current effect of losing a dependency, or parts of it, and the remedy */
   outageOf(dependency: Dependency): Outage {
     const outage = this.outages[dependency];
     const { state, lostParts = [] } = this.#components.get(dependency) ?? {};

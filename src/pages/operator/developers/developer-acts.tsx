@@ -28,7 +28,7 @@ const parsePlan = formParser({
 
 const PATH = `${DEVELOPERS}/:id`;
 
-/** Adds what an operator does with a developer: a sign-in link, a plan, suspending and reinstating. */
+/** Adds the operator's acts on a developer: a sign-in link, a plan, suspending and reinstating. */
 export function addDeveloperActs(router: PageRouter, parts: OperatorParts): void {
   addSignInLink(router, parts);
   addChangeOfPlan(router, parts);
@@ -151,7 +151,7 @@ function addStateChange(router: PageRouter, parts: OperatorParts, change: StateC
 
 type StateChange = (typeof STATE_CHANGES)[number];
 
-/** What changes whether a developer's keys are accepted. */
+/** The acts that change whether a developer's keys are accepted. */
 const STATE_CHANGES = [
   {
     name: 'suspend',

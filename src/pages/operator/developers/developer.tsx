@@ -51,7 +51,7 @@ export function pageOfDeveloper(
   operatorPage(ctx, { title, tab: 'developers', trail }, body);
 }
 
-/** Reads what the page of a developer shows. @throws PageError 404 */
+/** Reads the content of the page of a developer. @throws PageError 404 */
 async function loadDeveloper(ctx: PageContext, db: Knex) {
   const developer = await developerOf(ctx, db);
   const developerId = developer.id;
@@ -72,7 +72,7 @@ type DeveloperPageProps = Awaited<ReturnType<typeof loadDeveloper>> & {
   readonly hasSite: boolean;
 };
 
-/** A developer with their keys, and what has happened lately. */
+/** A developer with their keys and latest events. */
 function DeveloperPage({ hasSite, ...shown }: DeveloperPageProps): VNode {
   const { developer, keys, sessions, usage, failures, events } = shown;
   const path = developerPath(developer.id);

@@ -54,7 +54,7 @@ const PERIODS = {
   '30d': { name: '30 days', span: { days: 30 } },
 } as const;
 
-/** What the list is sorted by. The first one is the default. */
+/** The orders of the list. The first one is the default. */
 const SORTS: Readonly<Record<UsageSort | 'newest', string>> = {
   newest: 'Newest',
   requests: 'Requests',
@@ -63,7 +63,7 @@ const SORTS: Readonly<Record<UsageSort | 'newest', string>> = {
   'server-errors': 'Server errors',
 };
 
-/** A page of developers, and what is shown of them. */
+/** A page of developers, and their details. */
 interface DeveloperList {
   readonly developers: ListPage<DeveloperTotal>;
   readonly search: string;

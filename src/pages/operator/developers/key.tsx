@@ -27,7 +27,7 @@ async function keyOf(ctx: PageContext, db: Knex): Promise<KeyRecord> {
   return key;
 }
 
-/** Reads what the page of a key shows. @throws PageError 404 */
+/** Reads the content of the page of a key. @throws PageError 404 */
 async function loadKey(ctx: PageContext, db: Knex) {
   const record = await keyOf(ctx, db);
   const { prefix: keyPrefix, developerId } = record;

@@ -33,7 +33,7 @@ export interface Status extends Pick<OperatorParts, 'jobs' | 'build' | 'nodeVers
   readonly failedChanges: FailedChanges;
 }
 
-/** What the status is read from. */
+/** The sources of the status. */
 export type StatusParts = Pick<
   OperatorParts,
   'config' | 'db' | 'health' | 'checkDatabase' | 'replicaLag' | 'jobs' | 'fence' | 'build' | 'nodeVersion'
@@ -117,7 +117,7 @@ function judge(current: Component['current'], { name, ...outage }: Omit<Outage, 
   return { name, current, fault };
 }
 
-/** What follows from the loss of the identity provider. */
+/** The effect of losing the identity provider. */
 const PROVIDER_OUTAGE = {
   name: 'Identity provider',
   consequence: 'Nobody can sign in to the developer settings through it. Keys, sessions and passkeys keep working.',
@@ -155,7 +155,7 @@ async function readDatabaseFacts(db: Knex) {
   }
 }
 
-/** The newest published copy: when it was made, and what is wrong with it; or why there is none. */
+/** The newest published copy: when it was made, and its fault; or why there is no copy. */
 export type NewestCopy =
   | { readonly state: 'missing' | 'unreadable' }
   | { readonly state: 'good' | 'refused' | 'old'; readonly createdAt: string };

@@ -10,7 +10,7 @@ import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { statusLoader, type DatabaseFacts, type NewestCopy, type Status } from './load-status.js';
 
-/** Adds the first page: whether everything works, what the last 24 hours were like, and what runs here. */
+/** Adds the first page: the state of the components, the last 24 hours, and the versions. */
 export function addStatus(router: PageRouter, parts: OperatorParts): void {
   const load = statusLoader(parts);
   router.get('/', async (ctx) => {
@@ -182,7 +182,7 @@ function Components({ components }: Status): VNode {
   );
 }
 
-/** The work beside the requests, as this server sees it. */
+/** The jobs, as this server sees them. */
 function JobTable({ jobs }: Status): VNode {
   return (
     <section>
