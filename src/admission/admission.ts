@@ -31,7 +31,7 @@ export interface AdmissionParts {
   readonly limiter: Limiter;
   /** Increased with each such key. */
   readonly failedKeys: FailedKeyCounts;
-  /** Creates the version of a developer who has none; undefined if another server was quicker, or Redis is lost. */
+  /** Creates the version of a developer without one; undefined if another server was quicker, or Redis is lost. */
   readonly createVersion: (developerId: number) => Promise<Version | undefined>;
 }
 

@@ -32,11 +32,11 @@ export interface EndedKey extends OwnedKey {
   readonly reason: EndReason;
   /** Since when it is not accepted, in RFC 3339 and UTC. */
   readonly endedAt: string;
-  /** The prefix of the key that it was rolled to; null for none. */
+  /** The prefix of its successor; null if it was not rolled. */
   readonly replacedBy: string | null;
 }
 
-/** What the database has under the hash of a key. Only a caller may be admitted. */
+/** The record of the database under the hash of a key. Only a caller may be admitted. */
 export type KeyLookup =
   | { readonly kind: 'caller'; readonly caller: Caller }
   | { readonly kind: 'ended_key'; readonly key: EndedKey }
@@ -81,7 +81,7 @@ const FIND_CALLERS = new Statement<CallerRow, [hashes: readonly Buffer[]]>(
  * before the query was sent, so it ends no later than in the database.
  *
  * @param hashes - the SHA-256 of each whole key, in base64
- * @returns what was found by the hash of the key
+ * @returns the record with the hash of the key
  */
 async function findKeys(
   db: Knex,

@@ -11,7 +11,7 @@ import { requireForm } from '../platform/redis/reply.js';
  * `<system>/<timeline>/<random>`, so that a server or command that is still connected to an older primary notices.
  */
 export interface Version {
-  /** Empty for none: it was never set, has expired, or is lost. */
+  /** Empty if it was never set, has expired, or is lost. */
   readonly token: string;
   /** Of the connection to Redis that it was read over: another server, or this one with older data, must not confirm it. */
   readonly session: number;

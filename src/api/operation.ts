@@ -33,7 +33,7 @@ export type Handler<Id extends OperationId> = (
   request: OperationRequest<Id>,
 ) => Answer<Id> | Promise<Answer<Id>>;
 
-/** Parses all values of a query parameter, none for one of the path. @throws Problem that explains what is wrong */
+/** Parses all values of a query parameter; empty for one of the path. @throws Problem that explains the fault */
 export type CheckParameter = (values: readonly string[]) => unknown;
 
 /** How HTTP treats an operation's requests and answers. */
@@ -53,7 +53,7 @@ export interface Policy<Id extends OperationId> {
   >;
 }
 
-/** The names of parameters; none where an operation has none. */
+/** The names of the parameters of an operation. */
 type NamesOf<Parameters> = string extends keyof Parameters ? never : keyof Parameters;
 
 /** An operation of the contract: its handler, and how HTTP treats it. */

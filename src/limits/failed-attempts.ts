@@ -18,7 +18,7 @@ export type AttemptResult =
   | { readonly kind: 'within_limit' }
   | { readonly kind: 'over_limit'; readonly state: LimitState };
 
-/** Counts failed attempts by address: in Redis, or in this process while there is none. */
+/** Counts failed attempts by address: in Redis, or in this process without it. */
 export class FailedAttempts {
   readonly #inProcess: RateLimiterAbstract;
   /** One for each server of a Redis Cluster. */
@@ -27,7 +27,7 @@ export class FailedAttempts {
   overLimit = 0;
 
   /**
-   * @param name - names the counters in Redis; each kind of attempt has a limit of its own
+   * @param name - names the counters in Redis; each kind of attempt has a separate limit
    * @param addresses - where failures within the limit are kept for operators; undefined for nowhere
    */
   constructor(

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { notFoundError, OperatorError } from '../errors.js';
 
-/** What a key may do. Plans are data: the operator edits them. */
+/** The limits and terms of a key. Plans are data: the operator edits them. */
 export interface Plan {
   /** `^[a-z][a-z0-9_-]{0,31}$` */
   readonly id: string;
@@ -30,7 +30,7 @@ export type PlanRow = {
   ]: Plan[Member];
 };
 
-/** The new values of a plan. What is undefined does not change. */
+/** The new values of a plan. Undefined ones do not change. */
 export type PlanChanges = { readonly [Member in keyof Omit<Plan, 'id'>]: Plan[Member] | undefined };
 
 /** @returns every plan, smallest first */

@@ -39,7 +39,7 @@ export type Count = { readonly requests: number; readonly msLeft: number } | und
 
 export const QUOTA_NAMES = Object.keys(QUOTAS) as readonly QuotaName[];
 
-/** @returns what a plan allows in a window */
+/** @returns the number of requests that a plan allows in a window */
 export function limitOf(plan: Plan, name: QuotaName): number {
   return plan[QUOTAS[name].limit];
 }
@@ -49,7 +49,7 @@ export function describeLimits(plan: Plan): string {
   return QUOTA_NAMES.map((name) => `${formatCount(limitOf(plan, name))} requests per ${name}`).join(', ');
 }
 
-/** @returns where a caller with this count stands; a window that has just ended counts as none */
+/** @returns where a caller with this count stands; a window that has just ended counts as empty */
 export function toQuota(name: QuotaName, plan: Plan, count: Count): Quota {
   const limit = limitOf(plan, name);
   const windowSeconds = QUOTAS[name].windowSeconds;

@@ -134,7 +134,7 @@ export class RedisLimiter implements Limiter {
       keys.push(versionKey(request.developerId));
       for (const name of QUOTA_NAMES) keys.push(counterKey(name, request));
     }
-    // Answers count only once `run` has accepted them: one that comes late may be of a session that has ended.
+    // Answers count only once `run` has accepted them: a late one may be of a session that has ended.
     const { answers, session } = await this.redis.run(keys[0] ?? '', async (client, current) => {
       const values: (string | number)[] = [...WINDOWS_MS];
       for (const { request, version } of requests) {

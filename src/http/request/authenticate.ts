@@ -31,7 +31,7 @@ const MALFORMED = {
   other: 'This is not an API key of this service. Check that you copied the right text.',
 } as const;
 
-/** What somebody meant who has sent a text in place of a key: its form, and what to do. */
+/** Texts that clients send by mistake instead of a key: the form of each, and the remedy. */
 const MISTAKES = [
   [/^["'“”‘’`]|["'“”‘’`]$/, 'The API key has quotation marks around it. Send it without them.'],
   [/^<.*>$/, 'This is a placeholder. Replace it, including the angle brackets, with your API key.'],

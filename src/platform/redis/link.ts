@@ -147,7 +147,7 @@ export class RedisLink {
   /** @param overdue - set when a server that has neither answered nor failed counts as lost */
   #report(overdue?: unknown): void {
     const { shards } = this;
-    // One that takes the place of another has a moment to connect.
+    // A successor has a moment to connect.
     if (overdue === undefined && shards.some(({ state }) => state === 'connecting')) return;
     const lost = shards.filter(({ state }) => state !== 'up');
     const names = lost.map(({ name }) => name);
