@@ -30,7 +30,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 // A file that has reached its limit (ulimit -f) is an error of the write. A package has set a listener that ends the
-// process. A listener of our own prevents that.
+// process. Our listener prevents that.
 process.on('SIGXFSZ', () => undefined);
 
 // The reader of the output has ended (`| head`), so nothing is left to do. The log of a server does not use this

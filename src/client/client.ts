@@ -26,7 +26,7 @@ export type ChangesPage = Answer<'getChanges'>;
 /** The result of one poll. */
 export interface PollResult {
   readonly page: ChangesPage;
-  /** The identity of the feed; undefined for a service that sends none. */
+  /** The identity of the feed; undefined if the service does not send it. */
   readonly feedId?: string | undefined;
   /** The pause before the next poll that the plan's limits allow, in milliseconds; undefined when unknown. */
   readonly pollAfterMs?: number | undefined;
@@ -243,7 +243,7 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Reads a response as text, up to a bound on its decoded size: compression multiplies what a few bytes on the wire
+ * Reads a response as text, up to a bound on its decoded size: compression multiplies the few bytes on the wire
  * become, and a response may have no end.
  *
  * @returns undefined if it is larger; the rest is not read

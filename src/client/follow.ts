@@ -23,7 +23,7 @@ export interface FollowOptions extends RetryOptions {
    *
    * @param since - the position that the page was requested from
    * @param requestedAt - in milliseconds since 1970
-   * @param feedId - the identity of the feed that the page is of; undefined while the service has sent none
+   * @param feedId - the identity of the feed that the page is of; undefined until the service has sent one
    */
   readonly store: (page: ChangesPage, since: number, requestedAt: number, feedId: string | undefined) => Promise<void>;
 }

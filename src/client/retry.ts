@@ -21,7 +21,7 @@ const LONGEST_ASKED_MS = 86_400_000;
 const LONGEST_STRETCH_MS = 5_000;
 
 /**
- * Computes the wait before the next attempt: the one that the server requested, up to a day and a little longer, or an
+ * Computes the wait before the next attempt: that of the server, up to a day and a little longer, or an
  * exponential back-off.
  *
  * @param failures - failures in a row, this one included

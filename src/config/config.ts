@@ -69,7 +69,7 @@ export function webhookOf({ notifyUrl: url, notifySecret: secret }: Config) {
   return url === undefined || secret === undefined ? undefined : { url, secret };
 }
 
-/** An identity provider requires all of its settings: with only some of them, nobody could sign in. */
+/** An identity provider requires all of its settings: with only some of them, no sign-in would work. */
 function missingForOidc({ oidcSignUp }: Config, isSet: (setting: AnySetting) => boolean): string[] {
   const { oidcIssuer, oidcClientId, oidcClientSecret, publicUrl } = SETTINGS;
   const ofProvider = [oidcIssuer, oidcClientId, oidcClientSecret];

@@ -39,7 +39,7 @@ export interface Manifest {
   readonly signature?: string;
 }
 
-/** The name of the newest manifest, beside the files that it names. */
+/** The name of the newest manifest, in the folder of the files that it names. */
 export const MANIFEST_NAME = 'manifest.json';
 
 /** The largest manifest that a reader needs to accept, in bytes. */

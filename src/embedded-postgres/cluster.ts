@@ -12,7 +12,7 @@ export const CLUSTER_FOLDER = 'postgresql';
 const UNFINISHED_PREFIX = `${CLUSTER_FOLDER}.new-`;
 
 /**
- * Creates the cluster of a data directory if there is none. It is created under another name and then renamed, so that
+ * Creates the cluster of a data directory that has none. It is created under another name and then renamed, so that
  * an interrupted attempt is made again. The caller holds the lock.
  *
  * @param account - owns and runs it; undefined for the account of this process. If it cannot enter the data directory,

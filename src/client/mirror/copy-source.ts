@@ -136,7 +136,7 @@ export class CopySource {
       const response = await fetch(url, {
         headers: {
           ...this.#headers,
-          // The files are compressed themselves. With a range, fetch() asks for that by itself.
+          // The files are compressed themselves. With a range, fetch() requests that automatically.
           ...(from > 0 ? { Range: `bytes=${from}-` } : { 'Accept-Encoding': 'identity' }),
         },
         signal: exchange.signal,

@@ -62,7 +62,7 @@ async function loadCopy(store: MirrorStore, manifest: Manifest, options: MirrorO
  * Requires that the feed accepts the position of a copy, before its rows are taken, and that the copy names the feed
  * unless that is the feed that the mirror follows.
  *
- * @param followed - the identity of the feed of the mirror; undefined for none
+ * @param followed - the identity of the feed of the mirror; undefined if unknown
  * @returns the identity of the feed, if it is known
  * @throws CopyUnusable when it does not; as retrying() does
  */

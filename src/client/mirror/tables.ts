@@ -7,7 +7,7 @@ import type { Connection } from '../../platform/postgres/connection.js';
 /** A title as the feed has it. */
 export type Entry = ChangesPage['data'][number];
 
-/** The columns of a table of titles: the type, and what is required of it. */
+/** The columns of a table of titles: the type, and its constraints. */
 const COLUMNS: Readonly<Record<keyof Entry, string>> = {
   svc_id: 'text collate "C" primary key',
   media_type: 'text not null',

@@ -69,8 +69,8 @@ export async function verify(
       `select (select count(*) from ${store.schema}.titles) as mirrored,
               (select max(updated_at) from ${STAGING}) > ${stampAt(state.caughtUp)} as "isBehind"`,
     );
-    // What was changed before the copy and again after it may come at any later place of the feed, so that nothing can be
-    // said of rows that differ.
+    // Titles that changed before the copy and again after it may come later in the feed, so rows that differ prove
+    // nothing.
     if (counted[0]?.isBehind) {
       throw new OperatorError('The mirror is still catching up with the newest copy.', {
         advice: 'Compare again once it is up to date.',
@@ -88,7 +88,7 @@ export async function verify(
     );
     if (repairs) {
       await correctFaults(store, counts, allowRemovals);
-      // What was wrong may have changed again after the copy: that part of the feed is read once more.
+      // Wrong rows may have changed again after the copy: that part of the feed is read once more.
       if (differences > 0) await store.moveBack(manifest.position);
     }
     return {

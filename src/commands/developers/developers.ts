@@ -27,7 +27,7 @@ const COLUMNS: Columns<Developer> = {
   suspended: ({ suspendedAt }) => age(suspendedAt),
 };
 
-/** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and what the other files add */
+/** `catalog developers create|list|rename|set-plan|suspend|reinstate`, and the commands of the other files */
 export const registerDevelopers: RegisterCommand = (program, context) => {
   const developers = program.command('developers').description('Manage the developers who have access.');
   addCreate(developers, context);

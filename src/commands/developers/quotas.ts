@@ -34,7 +34,7 @@ export function registerQuotas(developers: Command, context: CommandContext): vo
       const rows = plans.flatMap((plan, place) =>
         (counts[place] ?? []).map(([name, count]) => {
           const { remaining, limit, resetSeconds: resetsInSeconds } = toQuota(name, plan, count);
-          // What was used exceeds the limit if the plan was lowered since.
+          // More than the limit may be used if the plan was lowered since.
           return { plan: plan.id, per: name, used: count?.requests ?? 0, remaining, limit, resetsInSeconds };
         }),
       );

@@ -88,7 +88,7 @@ export async function reportRows<Row>(
         const failure = await writePiece(context, text).catch((error: unknown) => ({ error }));
         if (failure === undefined) continue;
         if (failure.error === context.signal.reason) throw new OperatorError('Interrupted. The list is not complete.');
-        // The program reports what happens to its output. Its reader may have seen enough (`| head`).
+        // The program handles errors of its output. Its reader may have seen enough (`| head`).
         return;
       }
     },

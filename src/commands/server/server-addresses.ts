@@ -28,7 +28,7 @@ export async function keepAddresses(place: Place, packageRoot: string, addresses
     await writeFileAtomic(join(folder, FILE), JSON.stringify(addresses), join(folder, `${FILE}.partial`));
 }
 
-/** @returns the addresses of the last server on the embedded PostgreSQL; undefined if there was none */
+/** @returns the addresses of the last server on the embedded PostgreSQL; undefined before the first */
 export async function readAddresses(place: Place, packageRoot: string): Promise<ServerAddresses | undefined> {
   const folder = embeddedDataDir(place, packageRoot);
   const text = folder && (await readFile(join(folder, FILE), 'utf8').catch(() => undefined));
