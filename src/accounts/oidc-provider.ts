@@ -136,8 +136,8 @@ export class OidcProvider {
 
   /**
    * OpenID Connect requires `auth_time` in reply to `max_age`. A provider that does not support the claim is trusted to
-   * have checked. One that lists it among its claims but omits it was probably not given `max_age`, because somebody
-   * removed that from the address in the browser.
+   * have checked. If a provider lists it among its claims but omits it, somebody has probably removed `max_age` from the
+   * address in the browser.
    */
   #requireRecent(authTime: number | undefined, listsAuthTime: boolean): void {
     if (authTime === undefined && !this.#hasWarned) {

@@ -55,7 +55,7 @@ export async function listCredentials(
 /**
  * Lets a passkey sign in as a developer.
  *
- * @param sessionId - the session that adds it, which must not have ended meanwhile; undefined for none
+ * @param sessionId - the session that adds it, which must not have ended meanwhile; undefined without one
  * @returns its id
  * @throws PasskeyRefused when the developer has {@link MAX_PASSKEYS} or is suspended, or the passkey was added before
  */

@@ -28,7 +28,7 @@ export interface Title extends FeedEntry {
   readonly created_at: string;
 }
 
-/** What the columns of titles are. A `stamp` is set by the database, so that no file has it. */
+/** The kinds of columns of titles. A `stamp` is set by the database, so that no file has it. */
 type TitleColumn = Omit<Column, 'name' | 'type'> & { readonly type: Column['type'] | 'stamp' };
 
 /** The columns of an entry, in the order of its members. Published copies have the same. */

@@ -35,7 +35,7 @@ export interface FeedClock extends FeedBounds {
 /** A page as one row: a list for each column. */
 type PageRow = Readonly<Record<keyof FeedEntry, string>>;
 
-/** Lists the values of a column, separated by commas where they have none and are never null. */
+/** Lists the values of a column, separated by commas. They contain no commas and are never null. */
 function listOf(column: keyof FeedEntry): string {
   return column === 'title' ? 'json_agg(title)::text as title' : `string_agg(${column}::text, ',') as ${column}`;
 }

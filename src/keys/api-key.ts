@@ -7,7 +7,7 @@ const SECRET_LENGTH = 32;
 /** 62^6 exceeds 2^32, so six characters hold any CRC-32. */
 const CHECKSUM_LENGTH = 6;
 
-/** What each key begins with. Scanners find leaked keys by it. */
+/** The beginning of each key. Scanners find leaked keys by it. */
 export const KEY_START = 'svc_';
 
 export const KEY_LENGTH = KEY_START.length + ID_LENGTH + '_'.length + SECRET_LENGTH + CHECKSUM_LENGTH;
@@ -23,7 +23,7 @@ const ONLY_PREFIX = new RegExp(`^${PREFIX}$`);
 const ONLY_KEY = new RegExp(`^${PREFIX}_${CHARACTER}{${SECRET_LENGTH + CHECKSUM_LENGTH}}$`);
 const BEGINNING = new RegExp(`^${KEY_START}${CHARACTER}+(?:_${CHARACTER}*)?$`);
 
-/** The prefix of a key anywhere in a text, and what separates it from the secret. */
+/** The prefix of a key anywhere in a text, and the separator before the secret. */
 const KEY_LIKE = new RegExp(`(${PREFIX})_`);
 
 /** A prefix with the secret, or a part of it. */
@@ -65,7 +65,7 @@ export interface NewApiKey {
   readonly key: string;
   /** `svc_<id>`: public, names the key in lists, logs and `/me`. */
   readonly prefix: string;
-  /** SHA-256 of the whole key, 32 bytes: what is stored. */
+  /** SHA-256 of the whole key, 32 bytes. Only this is stored. */
   readonly hash: Buffer;
 }
 
@@ -108,7 +108,7 @@ export function looksLikeKey(text: string): boolean {
 }
 
 /**
- * Cuts from a text what may be a key or a part of one. That is all that follows a key's prefix, and every run of
+ * Cuts from a text anything that may be part of a key: all that follows a key's prefix, and every run of
  * {@link TELLING_LENGTH} or more letters and digits, unless all are digits: no secret has so many in a row.
  */
 export function redactApiKeys(text: string): string {
@@ -116,14 +116,14 @@ export function redactApiKeys(text: string): string {
   return withoutKeys.replace(TELLING_RUN, (run) => (ONLY_DIGITS.test(run) ? run : REDACTED));
 }
 
-/** Cuts the secrets of keys from a text that repeats arguments, and leaves what follows them. */
+/** Cuts the secrets of keys from a text that repeats arguments, and leaves the text after them. */
 export function redactSecrets(text: string): string {
   return text.replaceAll(PREFIX_AND_SECRET, `$1_${REDACTED}`);
 }
 
 /**
- * Cuts from a text of our own what it repeats of another text. It cuts each run of letters and digits that shares
- * {@link TELLING_LENGTH} characters in a row, in any case. Long words of our own stay.
+ * Cuts from our text anything that it repeats of another text. It cuts each run of letters and digits that shares
+ * {@link TELLING_LENGTH} characters in a row, in any case. Our own long words stay.
  */
 export function redactRepeated(text: string, others: string): string {
   const source = others.toLowerCase();
@@ -153,9 +153,9 @@ function checksum(body: string): string {
 }
 
 /**
- * Finds what may be a key in a text that is not for keys, such as a label.
+ * Finds a possible key in a text that is not for keys, such as a label.
  *
- * @returns its prefix; undefined for none
+ * @returns its prefix; undefined without one
  */
 export function findKeyPrefix(text: string): string | undefined {
   return KEY_LIKE.exec(text)?.[1];

@@ -19,7 +19,7 @@ type Change = readonly [column: 'label' | 'expires_at' | 'plan_id', value: strin
 /**
  * Gives an active key another label.
  *
- * @param label - null for none
+ * @param label - null removes it
  * @throws KeyRefused when no key has this prefix, or when it is revoked or expired
  * @throws KeyRefused when the developer who changes it is suspended or does not own it, or has made
  *   {@link MAX_EDITS_PER_DAY}

@@ -104,7 +104,7 @@ export const EXPIRES_SOON_DAYS = 14;
 
 const DAY_MS = 86_400_000;
 
-/** @returns hints for the owner of a key; none for an inactive one @param now - in milliseconds since 1970 */
+/** @returns hints for the owner of an active key @param now - in milliseconds since 1970 */
 export function hintsOf(record: KeyRecord, now = Date.now()): readonly KeyHint[] {
   const state = stateOf(record);
   if (state.kind === 'rolled') {

@@ -116,7 +116,7 @@ export async function findKeyOf(db: Knex, developerId: number, prefix: string): 
   return db('api_keys').where({ developer_id: developerId, prefix }).first<KeyRecord | undefined>(keyFields(db));
 }
 
-/** @returns the key with a prefix, of any developer; undefined for none */
+/** @returns the key with a prefix, of any developer; undefined if there is no such key */
 export async function findKey(db: Knex, prefix: string): Promise<KeyRecord | undefined> {
   return db('api_keys').where({ prefix }).first<KeyRecord | undefined>(keyFields(db));
 }

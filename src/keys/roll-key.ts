@@ -55,7 +55,7 @@ export function requireRollable(record: KeyRecord): void {
   const { kind } = stateOf(record);
   const advice = createAnother(record);
   if (kind === 'revoked') throw new KeyRefused('revoked', `Key ${prefix} is revoked and cannot be rolled.`, { advice });
-  // Rolling without an overlap ends a key, which has not expired by itself then.
+  // A key rolled without an overlap has expired, but is reported as rolled.
   if (successor?.isActive === true) {
     throw new KeyRefused('rolled', `Key ${prefix} has already been replaced by ${successor.prefix}.`, {
       advice: 'Roll that key instead.',

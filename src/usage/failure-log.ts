@@ -11,10 +11,10 @@ export const KEPT_OF_HOUR = 20;
 /** The most failures that wait to be written. While the database is down, no key is admitted and few are added. */
 const MOST_WAITING = 10_000;
 
-/** The most kinds whose rate is bounded. One that was forgotten begins its hour again. */
+/** The maximum number of kinds whose rate is bounded. A forgotten kind begins its hour again. */
 const MOST_KINDS = 50_000;
 
-/** What was kept of a kind. */
+/** The failures of a kind that were kept. */
 interface Kept {
   readonly hour: number;
   /** In this hour. */
@@ -26,13 +26,13 @@ interface Kept {
 /**
  * Keeps failed requests until they are written in batches, beside the usage: a failure costs its request no write. It
  * keeps the first {@link KEPT_OF_HOUR} of each kind in an hour, then the first in each second, so that one kind never
- * hides another. A crash loses what was not written yet.
+ * hides another. A crash loses the unwritten ones.
  */
 export class FailureLog {
   readonly #waiting: NewFailure[] = [];
   readonly #kinds = new LRUCache<string, Kept>({ max: MOST_KINDS });
 
-  /** Failures to keep that had no room among those that wait. */
+  /** Failures that were dropped because too many were waiting. */
   lost = 0;
 
   /**

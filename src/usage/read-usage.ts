@@ -68,7 +68,7 @@ export interface Usage {
   readonly buckets: readonly UsageBucket[];
   /** A part of the totals of the keys, the most used first. */
   readonly keys: readonly KeyTotal[];
-  /** The requests of each operation and outcome, also of those that are not chosen, the most frequent first. */
+  /** The requests of every operation and outcome, chosen or not, the most frequent first. */
   readonly ways: readonly OutcomeTotal[];
 }
 
@@ -200,7 +200,7 @@ export async function readUsageCsv(db: Knex, owner: UsageOwner, range: UsageRang
   return [`${unit},key_prefix,label,operation,outcome,kind,requests\r\n`, ...parts.map(({ lines }) => lines)];
 }
 
-/** Reads what the overview shows of a developer's usage: the totals by hour, and what the log adds to them. */
+/** Reads a developer's usage for the overview: the totals by hour, plus the rows of the log. */
 export async function readRecentUsage(db: Knex, developerId: number): Promise<RecentUsage> {
   const sum = (column: string, condition: string): string =>
     `coalesce(sum(${column}) filter (where ${condition}), 0)::bigint`;

@@ -19,7 +19,7 @@ interface Counts {
   savedAt: number;
 }
 
-/** What is counted of an answered request. */
+/** The counted facts of an answered request. */
 export type CountedRequest = Pick<UsageRow, 'keyId' | 'operation' | 'outcome'>;
 
 /**

@@ -14,7 +14,7 @@ const HOURS_KEPT_DAYS = 3;
  */
 const MOST_ERRORS = 8;
 
-/** The time that a key was last used is written when the one that is stored is older than this. */
+/** The last use of a key is written when the stored time is older than this. */
 const LAST_USE = `interval '5 minutes'`;
 
 /** The outcome of a request whose key has ended. No other request has it and is counted. */

@@ -57,7 +57,7 @@ export interface DeveloperTotal extends UsageCounts {
   readonly developerId: number;
   readonly projectName: string;
   readonly suspendedAt: string | null;
-  /** What the developers are sorted by. */
+  /** The order of the developers. */
   readonly rank: number;
 }
 
@@ -69,7 +69,8 @@ export interface OwnedKeyTotal extends KeyTotal {
 
 /**
  * Rows of the log that are looked at, and of these the largest, whose developers are looked up. The log has a row for
- * each key, server and outcome of the last minutes, so this bounds what a page costs. Others count once they are rolled up.
+ * each key, server and outcome of the last minutes, so this bounds the cost of a page. Others count once they are
+ * rolled up.
  */
 const LOGGED = { rows: 20_000, largest: 500 } as const;
 

@@ -37,7 +37,7 @@ export interface ConnectionOptions {
   readonly statementTimeoutMs: number;
   /** Throws if this is not the right server. By default, it must accept writes. */
   readonly accept?: (state: ServerState) => void;
-  /** Called with each warning of our own functions in the database. */
+  /** Called with each warning of our functions in the database. */
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
@@ -200,7 +200,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
 }
 
 /**
- * Opens one connection like {@link openConnection}, which must be a session of the database of its own. A pooler may give
+ * Opens one connection like {@link openConnection}, which must be a dedicated session of the database. A pooler may give
  * each transaction another one; without competition it may give out the same twice, hence a second connection.
  *
  * @param name - the setting that has the address
