@@ -470,7 +470,7 @@ export interface components {
          */
         IfNoneMatch: string;
         /**
-         * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+         * @description Your id for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
          *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
          *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
          * @example import-2026-11-20
@@ -580,7 +580,7 @@ export interface operations {
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
                 /**
-                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 * @description Your id for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
                  *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
@@ -653,7 +653,7 @@ export interface operations {
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
                 /**
-                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 * @description Your id for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
                  *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
@@ -717,7 +717,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 * @description Your id for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
                  *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20
@@ -780,7 +780,7 @@ export interface operations {
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
                 /**
-                 * @description An id of your own for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
+                 * @description Your id for the request: a UUID, 32 hexadecimal digits, or 1 to 64 letters, digits, dots, underscores
                  *     and hyphens with at most 11 consecutive letters and digits. The id is logged, so any other is replaced, and so is
                  *     one that contains the beginning of a key, such as `svc_abcdefgh_`.
                  * @example import-2026-11-20

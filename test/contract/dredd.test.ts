@@ -29,7 +29,7 @@ describe('Dredd with the hooks and commands of the guide', () => {
       new RegExp(`\`\`\`${language}\\n([\\s\\S]+?)\`\`\``).exec(guide)?.[1] ?? assert.fail(language);
     const folder = await temporaryFolder();
     await writeFile(`${folder}/hooks.cjs`, code('js'));
-    // As the guide to SDKs leaves it. Dredd would go on without hooks that it cannot load.
+    // As the guide to SDKs leaves it. Dredd silently ignores hooks that it cannot load.
     await writeFile(`${folder}/package.json`, '{"type":"module"}');
     const commands = code('sh')
       .replaceAll('http://127.0.0.1:8080', url)
