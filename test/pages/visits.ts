@@ -92,8 +92,8 @@ function findNewKinds({
 }
 
 /**
- * In the page: of the parts that stand beside each other, leaves three and those with something new, or which the
- * others need. axe looks at each element, and there are hundreds of the same kind.
+ * In the page: leaves three of adjacent parts, and parts that have something new or that others need. axe looks at each
+ * element, and there are hundreds of the same kind.
  */
 function removeRepeated(): void {
   const { newElements } = globalThis as unknown as { readonly newElements: readonly Element[] };

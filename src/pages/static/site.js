@@ -49,7 +49,7 @@ function element(name, className, ...content) {
   return made;
 }
 
-/** Makes a button copy a text, which is made when it is pressed; nothing if it is undefined. */
+/** Copies `read()` when the button is pressed; does nothing if that is undefined. */
 function copyBy(button, read) {
   const content = [...button.childNodes];
   button.addEventListener('click', async () => {

@@ -100,7 +100,7 @@ describe('the list of developers', () => {
       .toSorted(([a = 0, ofA = 0], [b = 0, ofB = 0]) => (sort === 'newest' ? b - a : ofB - ofA || a - b));
   }
 
-  it('each order of each period goes on page by page, and links keep the rest of the address', async () => {
+  it('each order of each period continues page by page, and links keep the rest of the address', async () => {
     const cases = PERIODS.flatMap((period) =>
       (Object.keys(SORTS) as Sort[]).flatMap((sort) => ['', 'film'].map((search) => ({ period, sort, search }))),
     );

@@ -80,7 +80,7 @@ describe('the status page', () => {
     await eventually('everything works', async () => (await read(operator)).includes(' Everything works. '));
   });
 
-  it('it shows the newest entry, the writer at work and those that wait', async () => {
+  it('it shows the newest entry, the active writer and the waiting ones', async () => {
     await addTitles(world.db, 1);
     const first = await world.db.transaction();
     const second = await world.db.transaction();

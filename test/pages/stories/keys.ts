@@ -101,7 +101,7 @@ export function keyStories(stage: Stage): void {
     await open(`/sign-in/link/${await createSignInLink(db, stage.developerId)}`);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.waitForURL('**/settings/keys/new?*');
-    await page.getByRole('alert').getByText('so we asked you to sign in again. Nothing was changed.').waitFor();
+    await page.getByRole('alert').getByText('we asked you to sign in again. Nothing was changed.').waitFor();
     assert.equal(await page.getByLabel('Label').inputValue(), 'Produktion & “Test” +1');
     assert.equal(await page.getByLabel('Expires').inputValue(), '30');
     await assertFits(page, { part: 'main' });

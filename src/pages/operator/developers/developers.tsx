@@ -191,7 +191,7 @@ function NewDeveloperForm({ submission: { values, errors } }: { readonly submiss
   return (
     <>
       <ErrorSummary errors={errors} />
-      <p>A developer has keys and limits of their own. Next, send them a sign-in link, or create a key yourself.</p>
+      <p>Each developer has separate keys and limits. Next, send them a sign-in link, or create a key yourself.</p>
       <Form action={`${DEVELOPERS}/new`} label="Create developer" cancel={DEVELOPERS} isOnce>
         <ProjectName submission={{ values, errors }} hint="The developer sees it, also in responses from /api/v1/me." />
         <Checkbox

@@ -144,7 +144,7 @@ interface ExpiryFieldsProps {
   readonly submission: ExpirySubmission;
   /** The expiry that the key has, which may be kept. */
   readonly current?: string | null;
-  /** Whether the key may live for ever. */
+  /** Whether the key may have no expiry. */
   readonly canBeNever?: boolean;
 }
 

@@ -54,7 +54,7 @@ interface RollFormProps {
   readonly overlap: string | null;
 }
 
-/** The form names when the new key expires, and the overlaps that the old key does not live to see. */
+/** The form names when the new key expires, and the overlaps longer than the old key's remaining life. */
 function RollForm({ record, overlap }: RollFormProps): VNode {
   const { prefix, createdAt, expiresAt } = record;
   const newEnd =

@@ -94,7 +94,7 @@ describe('the samples of the pages', () => {
       const { detail } = (await send(service.url, '/api/v1/stats')).json as { detail: string };
       assert.ok(ended.code > 0, `${language} succeeded without a key`);
       const printed = language === 'curl' ? ended.stdout : ended.stderr;
-      // curl and Java print the body as it is.
+      // curl and Java print the body unchanged.
       const isNamed = printed.includes(detail) || printed.includes(JSON.stringify(detail));
       assert.ok(printed.includes('401') && isNamed, printed);
       assert.ok(language === 'curl' || ended.stdout === '', ended.stdout);

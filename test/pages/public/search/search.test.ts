@@ -144,7 +144,7 @@ describe('the search', () => {
     }
   });
 
-  it('where no entry has all words, those that are nowhere are named, and the others are found', () => {
+  it('where no entry has all words, unknown words are named, and the others are found', () => {
     assert.deepEqual(search('since_out_of_window zzzz').missing, ['zzzz']);
     assert.equal(best('since_out_of_window zzzz').address, '/docs#error-since_out_of_window');
     const { groups, missing } = search('egg next_since');
