@@ -29,8 +29,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-// A file that has reached its limit (ulimit -f) is an error of the write. A package has set a listener that ends the
-// process. Our listener prevents that.
+// A file that has reached its limit (ulimit -f) makes the write fail. A dependency installs a listener that exits; ours
+// keeps the process alive.
 process.on('SIGXFSZ', () => undefined);
 
 // The reader of the output has ended (`| head`), so nothing is left to do. The log of a server does not use this

@@ -28,7 +28,8 @@ const READ_COUNTS = new Statement<Counts>('read-counts', `select ${COUNTERS.join
 export const readCatalogCounts = coalesced(async (db) => known(await READ_COUNTS.first(db)));
 
 function known(counts: Counts | undefined): Counts {
-  if (counts === undefined) throw new Error('catalog_counts has lost its row: run "catalog stats verify --repair"');
+  if (counts === undefined)
+    throw new Error('The row of catalog_counts is missing: run "catalog stats verify --repair"');
   return counts;
 }
 

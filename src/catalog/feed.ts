@@ -147,7 +147,7 @@ export async function readFeedClock(db: Knex): Promise<FeedClock> {
 }
 
 function known<Row>(row: Row | undefined): Row {
-  if (row === undefined) throw new Error('catalog_feed has lost its row: run "catalog feed restart"');
+  if (row === undefined) throw new Error('The row of catalog_feed is missing: run "catalog feed restart"');
   return row;
 }
 

@@ -208,8 +208,11 @@ describe('the kept counts', () => {
     const { db } = world;
     await inSession(`${TITLES} ('a', 'movie', 'A', false)`);
     await db('catalog_counts').delete();
-    await assert.rejects(readCatalogCounts(db), /catalog_counts has lost its row: run "catalog stats verify --repair"/);
-    await assert.rejects(verifyCounts(db), /has lost its row/);
+    await assert.rejects(
+      readCatalogCounts(db),
+      /row of catalog_counts is missing: run "catalog stats verify --repair"/,
+    );
+    await assert.rejects(verifyCounts(db), /row of catalog_counts is missing/);
     assert.deepEqual(await repairCounts(db), [
       { counter: 'titles', kept: 0, counted: 1 },
       { counter: 'movies', kept: 0, counted: 1 },

@@ -13,7 +13,7 @@ export const KEY_COLUMNS: Columns<KeyRecord> = {
   state: stateText,
 };
 
-/** Whether only the suspension of its developer keeps a key from being accepted. */
+/** Whether the key would be accepted if its developer were not suspended. */
 function isOnlySuspended(record: KeyRecord): boolean {
   return record.isSuspended && isAccepted(record);
 }

@@ -31,7 +31,7 @@ const MEANINGS: readonly (readonly [states: RegExp, meaning: string, advice?: st
   [
     /^23/,
     "A constraint in the mirror's database rejected a change",
-    'Drop it: a mirror holds whatever the service has.',
+    'Drop it: a mirror must accept every row that the service sends.',
   ],
   [
     /^42501/,

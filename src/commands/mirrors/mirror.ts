@@ -45,7 +45,7 @@ const EXAMPLES = [
 
 export const registerMirror: RegisterCommand = (program, context) => {
   const command = addMirrorOptions(addExamples(addNotes(program.command('mirror'), NOTES), EXAMPLES))
-    .description('Copy all titles into a PostgreSQL database of yours and keep them up to date.')
+    .description('Copy all titles into your PostgreSQL database and keep them up to date.')
     .option('--interval <seconds>', INTERVAL, interval)
     .option('--once', 'exit once caught up')
     .option(

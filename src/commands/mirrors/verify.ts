@@ -37,7 +37,8 @@ do by default; --repair needs the same privileges as the mirror.
 
 ${CONNECTION_NOTES}`;
 
-const EXAMPLE = 'catalog mirror verify --from https://catalog.example.com --repair';
+const EXAMPLE =
+  'catalog mirror verify --from https://catalog.example.com \\\n    --into postgres://me@localhost/films --repair';
 
 export function registerVerify(mirror: Command, context: CommandContext): void {
   addMirrorOptions(addJsonCommand(mirror, 'verify', EXAMPLE, NOTES))
