@@ -17,11 +17,11 @@ const MAX_RECORDS = 50_000;
  * commit, no server uses a record from before it:
  *
  * - Commit: the wait begins after it, on a clock that does not run ahead of time.
- * - Look: one that begins after the commit finds its announcement, and drops the developer's records before it extends
+ * - Look: a look that begins after the commit finds its announcement. It drops the developer's records before it extends
  *   the lease. A look counts from its beginning, since it may miss commits while it runs.
  * - Lease: a record is used only while the last completed look began less than a lease ago. After the wait, that look
- *   began after the commit. Dropped records do not return: a {@link Reading} that began earlier keeps nothing.
- * - Clock: checked at each use, on a clock that does not fall behind while the process is frozen or the machine sleeps.
+ *   began after the commit. Dropped records do not return. A {@link Reading} that began earlier keeps nothing.
+ * - Clock: it is checked at each use, and does not fall behind while the process is frozen or the machine sleeps.
  */
 export const LEASE_MS = 3_000;
 
@@ -62,7 +62,7 @@ export type VoidingEvent =
  * Records of callers, by the hash of their key, each read under a version of its developer. A caller whose developer has
  * no version is not cached. The states of a record, and the events that end it, are in `src/README.md`.
  *
- * The cache is open while a {@link LEASE_MS lease} from a look at the announcements runs: only they report a change that
+ * The cache is open while a {@link LEASE_MS lease} from a look at the announcements runs. Only they report a change that
  * renews no version, such as a plain UPDATE, or that of a command that was killed half-way or cannot reach Redis.
  */
 export class CallerCache {

@@ -109,7 +109,7 @@ export function looksLikeKey(text: string): boolean {
 
 /**
  * Cuts from a text anything that may be part of a key: all that follows a key's prefix, and every run of
- * {@link TELLING_LENGTH} or more letters and digits, unless all are digits: no secret has so many in a row.
+ * {@link TELLING_LENGTH} or more letters and digits. A run of digits stays: no secret has so many in a row.
  */
 export function redactApiKeys(text: string): string {
   const withoutKeys = text.replace(KEY_AND_REST, `$1_${REDACTED}`);

@@ -8,7 +8,7 @@ const MAX_SLOTS = 10_000;
 /** An address whose keys failed. */
 export interface FailedAddress {
   readonly address: string;
-  /** In the hour that has begun and in the one before. */
+  /** In the current clock hour and the previous one. */
   readonly failures: number;
 }
 

@@ -10,8 +10,8 @@ export type ContentCoding = 'gzip' | 'br';
  *
  * - `fast`, for content of one response: gzip takes half to two thirds of the time of br for 3 to 10 % more bytes.
  *   Level 3 is zlib's last fast one; 4 takes half as long again for 2 % fewer bytes. Of the qualities of br, 1 makes
- *   more bytes than gzip, and 3 takes a fifth longer than 2 for 1 % fewer.
- * - `small`, for content that is kept for many responses: br makes a quarter fewer bytes than fast gzip in 3 ms.
+ *   more bytes than gzip. Quality 3 takes a fifth longer than 2 for 1 % fewer.
+ * - `small`, for content that is kept for many responses. There br makes a quarter fewer bytes than fast gzip in 3 ms.
  *   Quality 9 takes six times as long for 5 % fewer.
  */
 const EFFORTS = {
