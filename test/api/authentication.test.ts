@@ -153,7 +153,7 @@ describe('authentication', () => {
     }
   });
 
-  it('a key without the word Bearer, or with another scheme, counts as none, and the answer says what is missing', async () => {
+  it('a key without the word Bearer, or with another scheme, counts as missing, and the detail explains why', async () => {
     for (const [authorization, detail] of [
       [key, 'The Authorization field lacks the word Bearer. Send "Authorization: Bearer <key>".'],
       [

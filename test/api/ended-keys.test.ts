@@ -31,7 +31,7 @@ describe('a request with a key that has ended', () => {
     await world.db('developers').where({ id: developerId }).update({ suspended_at: THEN });
   };
 
-  /** The ways in which a key ends. Each returns what the answer says. */
+  /** The ways in which a key ends. Each returns the expected detail. */
   const ENDINGS: readonly (readonly [EndReason, (key: CreatedKey) => Promise<string>])[] = [
     [
       'revoked',

@@ -48,7 +48,7 @@ describe('the interval of a follower', () => {
       8_000,
     ],
     ['the last request may be used at once, and the reset is waited for after it', [['minute', 1, 3]], 3_000],
-    ['a quota that is used up resets when it says', [['minute', 0, 3]], 3_000],
+    ['a used-up quota is waited for until its reset', [['minute', 0, 3]], 3_000],
     [
       'a pause is a second at least',
       [

@@ -35,7 +35,7 @@ describe('the waits of a follower', () => {
     assert.deepEqual(shortest, [500, 1_000, 30_000]);
   });
 
-  it('waits that a server asks for are up to 5 s longer, never shorter, and a day at most', () => {
+  it('a wait is up to 5 s longer than Retry-After, never shorter, and a day at most', () => {
     for (const [failures, asked, random, expected] of [
       [1, 0, 0, 0],
       [1, 0, 0.5, 500],

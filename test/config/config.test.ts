@@ -290,7 +290,7 @@ describe('the settings', () => {
     }
   });
 
-  it('quotes around a value are refused: an env file may keep those that a shell would remove', () => {
+  it('quotes around a value are refused, since Docker keeps the quotes of an env file', () => {
     for (const { name, isSecret } of Object.values(SETTINGS)) {
       for (const variable of [name, ...(isSecret ? [`${name}_FILE`] : [])]) {
         for (const text of ['"hunter2"', "'hunter2'", '""', '"it\'s\nhunter2"', ' "hunter2" ']) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SETTINGS } from '../../src/config/settings.js';
 
-/** Every variable that sets something: the settings, and the files of those that are secret. */
+/** Every variable that sets something: the settings, and the files of secret ones. */
 const VARIABLES = new Set(
   Object.values(SETTINGS).flatMap(({ name, isSecret }) => (isSecret ? [name, `${name}_FILE`] : [name])),
 );

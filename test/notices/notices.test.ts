@@ -301,7 +301,7 @@ describe('notices to the operator', () => {
     }
   });
 
-  it('a used-up quota is recorded once for its window and at most once a day, whichever server has noted it', async () => {
+  it('a used-up quota is recorded once for its window and at most once a day over all servers', async () => {
     const plan = { id: 'noted', name: 'Noted', requestsPerMinute: 9, requestsPerDay: 10, commercialUse: false };
     const recorded = async (developerId: number): Promise<unknown[]> =>
       (await world.db('notices').where({ type: 'quota.reached' }).orderBy('occurred_at', 'created_at'))

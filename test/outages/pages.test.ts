@@ -47,7 +47,7 @@ describe('the pages during an outage', () => {
 });
 
 describe('the bounds on pages', () => {
-  it('those who are signed in are bounded apart from visitors', async () => {
+  it('signed-in developers and visitors have separate bounds', async () => {
     const { url, server } = await serveWithoutDatabase({ running: 1, waiting: 0, perAddress: 1, perWindow: 1 });
     const get = async (headers: Record<string, string>): Promise<number> =>
       (await send(url, '/status', { headers })).status;

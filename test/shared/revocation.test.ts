@@ -461,7 +461,7 @@ describe('revocation', () => {
     assert.deepEqual(await answersTo(kept, on), ACCEPTED);
   });
 
-  it('whoever ends a key that somebody else has just ended is told so once every server refuses it', async () => {
+  it('a second end of a key is reported as such once every server refuses the key', async () => {
     await announce(false);
     const on = await stageOf('one', 'two', 'lagging');
     const endings = Object.entries({ ...ENDINGS.revoked, ...ENDINGS.suspended }).filter(([, it]) => !it.isAnnounced);

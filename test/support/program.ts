@@ -186,7 +186,7 @@ export async function startServer(
   const program = startProgram(['serve', ...flags], { PORT: '0', METRICS_ADDRESS: 'off', ...environment }, options);
   const { child, output } = program;
   const readUrl = (): string | undefined => /\burl"?[=:]"?(http[^\s"]+)/.exec(output.stdout)?.[1];
-  // Both in one wait: one that goes on after the end of the server would keep the tests from ending.
+  // Both in one wait: a wait that outlives the server would keep the tests from ending.
   await eventually(
     'the server listens or ends',
     () => readUrl() ?? (child.exitCode !== null || child.signalCode !== null),

@@ -60,7 +60,7 @@ export interface TestServiceOptions extends ServiceOverrides {
 
 const PACKAGE_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** In milliseconds, so that no such statement is among those that a test counts. */
+/** In milliseconds, so long that no test counts such a statement. */
 const HOUR_MS = 3_600_000;
 
 /** Starts the service. Stop it in an `after` hook. */

@@ -13,7 +13,7 @@ const DETAILS: Readonly<Record<Dependency, string>> = {
   announcements: 'Announcements of changes cannot be read; each request looks its key up in the database.',
 };
 
-/** What it says about a database that is there, but does not answer in time. */
+/** The detail for a database that is reachable but does not answer in time. */
 const SLOW = 'PostgreSQL does not answer in time; requests that need it are answered with 503.';
 
 /** What was logged to be lost and back, in order. A dependency that becomes slow counts as lost, once. */

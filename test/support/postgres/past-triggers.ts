@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 
 /**
- * Changes a table without its triggers, including those that session_replication_role does not skip, in a transaction.
+ * Changes a table without its triggers, even ones that session_replication_role does not skip, in a transaction.
  *
  * @param act - gets the transaction
  */

@@ -100,7 +100,7 @@ export function startCommand(
 
 /** A command of the program. */
 export interface ProgramCommand {
-  /** As it is typed: `keys create`. */
+  /** As users type it: `keys create`. */
   readonly name: string;
   readonly command: Command;
 }

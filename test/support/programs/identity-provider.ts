@@ -17,7 +17,7 @@ export interface IdentityProvider {
   state: 'up' | 'silent' | 'nonsense' | 'failing';
   /** What it answers to requests for a token in place of one, with 400. */
   tokenError: object | undefined;
-  /** Whether it knows this service by another secret than {@link clientSecret}. */
+  /** Whether it has another secret for this service than {@link clientSecret}. */
   knowsOtherSecret: boolean;
   /** Whether it describes itself with the least that it may: `auth_time` is not among its claims. */
   isTerse: boolean;
