@@ -13,7 +13,8 @@ import { BUILDAH, findProgram } from '../support/programs/system-program.js';
 import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { send } from '../support/request.js';
 import { buildImage, type BuiltImage } from './image.js';
-import { packCheckout, type PackedPackage } from './packed.js';
+import { temporaryFolder } from '../support/temporary-folder.js';
+import { followMirroringGuide, packCheckout, type PackedPackage } from './packed.js';
 
 /** What the server reads from files of the package. */
 const PATHS = [
@@ -123,12 +124,13 @@ describe('the package that make package makes', () => {
     assert.deepEqual(await catalog(['--version']), { code: 0, stdout: printed, stderr: '' });
 
     const database = await createEmptyDatabase();
+    const copies = await temporaryFolder();
     let server: ServerProcess | undefined;
     try {
       const environment = {
         DATABASE_URL: database.url,
         SITE: 'on',
-        COPIES_DIR: packed.folder,
+        COPIES_DIR: copies,
         LOG_FORMAT: 'json',
         METRICS_ADDRESS: '127.0.0.1:0',
       };

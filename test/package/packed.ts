@@ -43,3 +43,32 @@ export async function packCheckout(): Promise<PackedPackage> {
   const files = new Map(stats.flatMap(([name, stat]) => (stat.isFile() ? [[name, stat.size] as const] : [])));
   return { fileName: stdout.trim(), folder, program, files };
 }
+
+/**
+ * Pastes the commands of the guide to mirroring, in order, beside the packed file.
+ *
+ * @param from - the service
+ * @param into - the database of the mirror
+ * @returns what the commands print
+ */
+export async function followMirroringGuide(
+  { folder }: PackedPackage,
+  { from, into, key }: { readonly from: string; readonly into: string; readonly key: string },
+): Promise<string> {
+  const database = new URL(into);
+  const env = { ...process.env, PGPASSWORD: database.password };
+  database.password = '';
+  const blocks = (await readGuide('mirroring')).matchAll(/^```sh\n(.+?)```/gms);
+  const commands = Array.from(blocks, ([, code = '']) => code)
+    .join('')
+    .replaceAll('https://catalog.example.com', from)
+    .replaceAll('postgres://me@localhost/films', database.href)
+    .replace(/^catalog mirror --from .*/m, '$& --once');
+  // The key as if it were typed.
+  const script = `exec 2>&1 <<< ${key}\n${commands}`;
+  const { stdout } = await execute('bash', ['-O', 'expand_aliases', '-ec', script], {
+    cwd: join(folder, '../..'),
+    env,
+  });
+  return stdout;
+}
