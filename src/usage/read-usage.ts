@@ -76,7 +76,7 @@ export interface Usage {
 export interface RecentUsage {
   /** Since 00:00 UTC. */
   readonly today: UsageCounts;
-  /** How many requests the limits refused in the last 24 hours, the one that has begun included. */
+  /** How many requests the limits refused in the last 24 hours, including the current hour. */
   readonly limitedLately: number;
   /** The same for the 24 hours before them. */
   readonly limitedBefore: number;

@@ -84,8 +84,8 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 const MALFORMED = '%zz';
 
 /**
- * Plans a request for every response that the contract and the documents beside it list, for every code where a status
- * can have several, and for a 200 with each way to send the key.
+ * Plans a request for every response that the contract and the documents beside it list. A status with several codes has
+ * one for each code, and a 200 has one for each way to send the key.
  */
 export function planExchanges(target: Target): Exchange[] {
   return [document, ...documentsBeside]

@@ -13,7 +13,6 @@ import { BUILDAH, findProgram } from '../support/programs/system-program.js';
 import { runProgram, startServer, type Outcome, type ServerProcess } from '../support/program.js';
 import { send } from '../support/request.js';
 import { buildImage, type BuiltImage } from './image.js';
-import { temporaryFolder } from '../support/temporary-folder.js';
 import { followMirroringGuide, packCheckout, type PackedPackage } from './packed.js';
 
 /** What the server reads from files of the package. */
@@ -124,13 +123,12 @@ describe('the package that make package makes', () => {
     assert.deepEqual(await catalog(['--version']), { code: 0, stdout: printed, stderr: '' });
 
     const database = await createEmptyDatabase();
-    const copies = await temporaryFolder();
     let server: ServerProcess | undefined;
     try {
       const environment = {
         DATABASE_URL: database.url,
         SITE: 'on',
-        COPIES_DIR: copies,
+        COPIES_DIR: packed.folder,
         LOG_FORMAT: 'json',
         METRICS_ADDRESS: '127.0.0.1:0',
       };
@@ -148,17 +146,16 @@ describe('the package that make package makes', () => {
       const publish = ['export', '--publish', packed.folder, '--base-url', server.url];
       const published = await catalog(publish, { DATABASE_URL: database.url });
       assert.equal(published.code, 0, published.stderr);
-      const mirrored = await catalog(['mirror', '--once', '--from', server.url], {
-        CATALOG_API_KEY: demoKeyOf(server),
-        MIRROR_DATABASE_URL: database.url,
-      });
+      const mirrored = { from: server.url, into: database.url, key: demoKeyOf(server) };
+      assert.match(
+        await followMirroringGuide(packed, mirrored),
+        /^Loaded the copy of .+: 360 inserted[^]*^The mirror matches the copy\.$/m,
+      );
       const { series } = await scrape(metricsUrl);
       assert.equal(series.get(`catalog_build_info{commit="${commit}",version="${version}"}`), 1);
       const { stdout } = await catalog(['operator', 'sign-in-link'], { DATABASE_URL: database.url });
       await operator.post('/sign-in', { token: /[0-9a-f]{64}/.exec(stdout)?.[0] ?? assert.fail(stdout) });
       assert.match((await operator.get('/')).text, new RegExp(`>${version}${commit && `, commit ${commit}`}<`));
-      assert.equal(mirrored.code, 0, mirrored.stderr);
-      assert.match(mirrored.stderr, /Loaded the copy of .*: 360 inserted/);
       await withClient(database.url, (client) => client.query('alter table titles rename to lost'));
       const failed = await send(server.url, '/api/v1/titles/movie-1', { headers: { 'x-api-key': demoKeyOf(server) } });
       assert.equal(failed.status, 500);

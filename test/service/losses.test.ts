@@ -7,7 +7,7 @@ import { testWorld } from '../support/world.js';
 describe('records of requests that had no room in memory', () => {
   const world = testWorld();
 
-  it('are counted, and logged once with their number, without those that would not have been kept', async () => {
+  it('are counted and logged once with their number, if they would have been kept', async () => {
     const at = Date.now();
     const lines: string[] = [];
     const log = pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) });

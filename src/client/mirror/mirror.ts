@@ -10,7 +10,7 @@ import { MirrorLocked } from './session.js';
 import { MirrorStore, PositionMoved } from './store.js';
 
 /**
- * Keeps a mirror, on one session of its database after another: loads the newest copy unless it did so before, follows
+ * Keeps a mirror, on one session of its database after another. It loads the newest copy unless it did so before, follows
  * the feed, and loads the newest copy again when the feed no longer accepts its position. Rows and position are committed
  * together, so the next run resumes exactly where this one stopped. Resolves once the signal is aborted; with `once`,
  * also when nothing more is waiting.

@@ -66,7 +66,7 @@ async function run(flags: ExportFlags, context: CommandContext): Promise<void> {
 /**
  * Writes all rows to standard output. Resolves when they have left the process.
  *
- * @throws the database's error, or OperatorError when the signal is aborted, as it is when they cannot be written
+ * @throws the database's error, or OperatorError when the signal is aborted, which a failure to write also does
  */
 async function exportRows(kind: Kind, { json }: ExportFlags, context: CommandContext): Promise<void> {
   const { signal, stderr } = context;

@@ -25,10 +25,10 @@ interface Flags extends MirrorFlags {
   readonly metricsAddress?: MetricsAddress;
 }
 
-const NOTES = `Copies all titles into a PostgreSQL database of yours, into the table titles of the schema, and keeps them up to date.
+const NOTES = `Copies all titles into your PostgreSQL database, into the table titles of the schema, and keeps them up to date.
 Starts from the newest published copy. Rows and position are committed in one transaction, so the command resumes
 exactly where it stopped, even after a crash. If the feed refuses the position, after 30 days offline or after a restore,
-the command loads the newest copy and reports what changed. Readers of the table never see half a copy. Only a copy that
+the command loads the newest copy and reports what changed. Readers of the table never see a partial copy. Only a copy that
 names a new feed can replace the rows of the one before, and a load that removes more than a tenth of the rows requires
 --allow-removals.
 

@@ -27,7 +27,7 @@ export interface OperatorParts {
   readonly checkDatabase: () => Promise<void>;
   /** How far the replica is behind, in seconds; undefined if that cannot be measured. Absent without a replica. */
   readonly replicaLag?: (() => Promise<number | undefined>) | undefined;
-  /** The work beside the requests. */
+  /** The jobs. */
   readonly jobs: Jobs;
   readonly fence: Fence;
   readonly build: Build;

@@ -38,7 +38,7 @@ interface OutcomesProps {
   readonly first?: Named;
 }
 
-/** The number of requests, by outcome. The marks are those of the chart; those that somebody should act on stand out. */
+/** The number of requests, by outcome. The marks are those of the chart; alarming ones stand out. */
 export function Outcomes({ counts, first }: OutcomesProps): VNode {
   const marked = (kind: keyof UsageCounts, text: string): VNode => (
     <span class={counts[kind] > 0 ? `outcome outcome-${kind}` : undefined}>

@@ -44,7 +44,7 @@ describe('a mirror that is interrupted before it has all that it begins with', (
     assert.equal(await keptBytes(), 0);
   });
 
-  it('a mirror continues no download of a copy that is no longer the newest, and none that was damaged', async () => {
+  it('a mirror does not continue a download that was damaged, or of a copy that is no longer the newest', async () => {
     const first = fileOf(await world.publishTitles(3_000), 'titles');
     const interrupt = async (after: number): Promise<void> => {
       world.host.sendsAtMost = after;

@@ -6,7 +6,7 @@ const MINUTE: Quota = { name: 'minute', limit: 60, windowSeconds: 60, remaining:
 const DAY: Quota = { name: 'day', limit: 1_000, windowSeconds: 86_400, remaining: 940, resetSeconds: 3_601 };
 
 describe('the problem of a used-up quota', () => {
-  it('a refusal names the longest of the waits for its quotas, whichever that is', () => {
+  it('a refusal names the longest of the waits for its quotas, in any order', () => {
     for (const [violated, seconds] of [
       [[MINUTE, DAY], '3601'],
       [

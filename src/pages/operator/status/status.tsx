@@ -108,7 +108,7 @@ function Unknown(): VNode {
 /** How long a failed change is shown, in milliseconds. */
 const FAILED_CHANGE_SHOWN_MS = 3_600_000;
 
-/** What needs attention, first of all. */
+/** The items that need attention, first of all. */
 function Summary({ components, jobs, facts, newestCopy, failedChanges, promotedAt }: Status): VNode {
   const { command } = useContext(Deployment);
   const faults: ComponentChildren[] = (['Down', 'Slow', 'Comes and goes', 'Behind'] as const).flatMap((label) => {

@@ -22,7 +22,7 @@ export interface SignedInPageOptions<Id extends string> extends Omit<PageOptions
   readonly tab: Id;
   /** Whether the title is a name that a user chose. */
   readonly isUserText?: boolean;
-  /** Whether the page begins with a heading of its own. Then only screen readers read the title, which the tab shows. */
+  /** Whether the page has its own heading. Then only screen readers read the title, which the tab shows. */
   readonly hasOwnHeadings?: boolean;
   /** The page above this one. */
   readonly trail?: { readonly path: string; readonly label: ComponentChildren } | undefined;

@@ -32,7 +32,7 @@ interface Place {
   readonly address: string;
 }
 
-/** What people search for under other names than those of a heading or an operation. */
+/** Other names that people use for the subject of a heading or an operation. */
 const ALIASES: Readonly<Record<string, readonly string[]>> = {
   Keys: ['authentication', 'authorization', 'API key', 'token', 'bearer', 'CORS', 'browser'],
   'Following the changes': ['pagination', 'paging', 'cursor', 'sync', 'webhook', 'webhooks'],

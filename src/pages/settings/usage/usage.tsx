@@ -47,7 +47,7 @@ async function readChoice(db: Knex, ctx: SettingsContext) {
   };
 }
 
-/** The usage of a developer as far as it was chosen, and what is left of the limits. */
+/** The chosen usage of a developer, and the rest of the limits. */
 async function loadUsage(parts: SiteParts, ctx: SettingsContext) {
   const { db } = parts;
   const { developerId } = ctx.state.session;
