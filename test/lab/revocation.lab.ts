@@ -95,9 +95,9 @@ describe('keys that were reported as revoked', () => {
         const key = (keys[index] = await world.newKey());
         for (const server of [one, two, one, two, one, two]) assert.equal(await use(key, server), 200);
       });
-      let isOver = false;
+      const isOver = new AbortController();
       const disturbing = (async () => {
-        while (disturb && !isOver) await disturb();
+        while (disturb && !isOver.signal.aborted) await disturb();
       })();
       await inBatches(disturb ? AT_ONCE_WITHOUT_REDIS : AT_ONCE, async (index) => {
         const key = keys[index] ?? assert.fail();
@@ -107,7 +107,7 @@ describe('keys that were reported as revoked', () => {
         const statuses = await Promise.all([one, two].map((server) => use(key, server)));
         if (statuses.includes(200)) accepted += 1;
       });
-      isOver = true;
+      isOver.abort();
       await disturbing;
       const [usual, longest] = [median(waits), Math.max(...waits)].map((ms) => `${Math.round(ms)} ms`);
       process.stdout.write(`      ${waits.length} told, ${accepted} accepted; ${usual} median, ${longest} longest\n`);

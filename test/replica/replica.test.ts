@@ -194,9 +194,9 @@ describe('reading from a replica', () => {
 
   it('a replica that was never reached is lost from the start, and one that is lost is detected without requests', async () => {
     const nowhere = { DATABASE_READ_URL: 'postgres://nobody@127.0.0.1:1/nothing' };
-    const { url, stop } = await world.startService({ settings: nowhere });
-    await assertReadiness(url, ['database', 'replica'], ['replica']);
-    await stop();
+    const service = await world.startService({ settings: nowhere });
+    await assertReadiness(service.url, ['database', 'replica'], ['replica']);
+    await service.stop();
     await replica.kill();
     await eventually('it is lost', () => timesLogged('replica lost') === 3);
     await replica.restart();

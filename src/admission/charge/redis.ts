@@ -145,7 +145,7 @@ export class RedisLimiter implements Limiter {
       const scripted = client as unknown as Scripted;
       const reply = await scripted.catalogCharge(keys.length, ...keys, ...values);
       requireForm(Array.isArray(reply) && reply.length === requests.length && reply.every(isAnswer));
-      return { answers: reply as readonly Answer[], session: current };
+      return { answers: reply, session: current };
     });
     return answers.flatMap((answer, i) => {
       const request = requests[i];

@@ -53,7 +53,7 @@ export class Keyring {
     const developers = [...new Set(this.active.map(({ developerId }) => developerId))];
     for (let turn = 0; !signal.aborted; turn += 1) {
       const key = await this.#changeOne(developers[turn % developers.length] ?? 0);
-      await Promise.all(Array.from({ length: CALLS_AFTER_CHANGE }, () => key && call(key)));
+      if (key) await Promise.all(Array.from({ length: CALLS_AFTER_CHANGE }, () => call(key)));
       await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }

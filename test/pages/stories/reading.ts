@@ -128,7 +128,7 @@ export function readingStories(stage: Stage): void {
     const field = page.getByRole('searchbox');
     const count = page.getByRole('status');
     const shows = (text: string): Promise<unknown> => count.filter({ hasText: text }).waitFor();
-    await count.evaluate((it) => (it.dataset['same'] = ''));
+    await count.evaluate((it) => (it.dataset.same = ''));
     await field.press('End');
     await field.pressSequentially(' zzzz');
     await shows('Nothing contains “zzzz”');
