@@ -51,34 +51,6 @@ describe('the URL of a request in the log', () => {
     assert.ok(logged(`/${encoded(key, 3)}`).includes(prefix));
   });
 
-  it('no part of a key is logged that contains other characters', () => {
-    for (const broken of [
-      key.toUpperCase(),
-      key.replace('svc', 'SVC'),
-      `${prefix}_%c0%af${secret}`,
-      `${prefix}_-${secret}`,
-      `${prefix}_${secret.slice(0, 10)}%09${secret.slice(10)}`,
-      `${prefix}_${secret.slice(0, 10)}/${secret.slice(10)}`,
-      `${prefix}_${secret.slice(0, 10)}%0a${secret.slice(10)}`,
-    ]) {
-      const url = logged(`/api/v1/titles/${broken}`).toLowerCase();
-      assert.equal(url, `/api/v1/titles/${prefix.toLowerCase()}_[redacted]`, broken);
-    }
-  });
-
-  it('12 consecutive letters and digits, which may be part of a key, are redacted', () => {
-    for (const part of [secret, secret.slice(0, 12), secret.slice(26), secret.toUpperCase(), secret.toLowerCase()]) {
-      for (const times of [0, 1, 2]) {
-        assert.equal(logged(`/api/v1/titles/${encoded(part, times)}`), '/api/v1/titles/[redacted]');
-        assert.equal(logged(`/api/v1/x?since=${encoded(part, times)}`), '/api/v1/x?since=[redacted]');
-        assert.equal(logged(`/api/v1/stats?since=${encoded(part, times)}`, true), '/api/v1/stats?since=[redacted]');
-      }
-    }
-    assert.equal(logged(`/${key.slice(4)}/and/more`), `/${prefix.slice(4)}_[redacted]/and/more`);
-    assert.equal(logged(`/titles/${secret.slice(0, 11)}`), `/titles/${secret.slice(0, 11)}`);
-    assert.equal(logged('/changes?since=17952180051a'), '/changes?since=[redacted]');
-  });
-
   it('the id of a title in a path of the contract is logged unchanged, unless it holds the beginning of a key', () => {
     for (const id of [secret, 'x'.repeat(64), 'the-lord-of-the-rings-extended-2003', 'svc_short']) {
       assert.equal(logged(`/api/v1/titles/${id}`, true), `/api/v1/titles/${id}`);
@@ -86,6 +58,7 @@ describe('the URL of a request in the log', () => {
     for (const id of [`%73${secret}`, 'x'.repeat(65)]) {
       assert.equal(logged(`/api/v1/titles/${id}`, true), '/api/v1/titles/[redacted]');
     }
+    assert.equal(logged(`/api/v1/stats?since=${secret}`, true), '/api/v1/stats?since=[redacted]');
     for (const separator of ['_', '-', '.']) {
       for (const text of [`${prefix}${separator}${secret}`, `a${prefix.toUpperCase()}${separator}${secret}`]) {
         assert.ok(!logged(`/api/v1/titles/${text}`, true).includes(secret), text);
