@@ -5,6 +5,7 @@ import { AnnouncementReader } from '../platform/postgres/announcements.js';
 import type { ConnectedDatabase } from '../platform/postgres/connect.js';
 import type { Fence } from '../platform/postgres/fence.js';
 import { recurring, type Recurring } from '../platform/async/recurring.js';
+import type { CloseStack } from '../platform/process/close-stack.js';
 import { ifAvailable, RedisLink, type RedisAddress, type RedisListener } from '../platform/redis/link.js';
 import type { Health } from '../platform/telemetry/health.js';
 import type { SteadyClock } from '../platform/time/steady-clock.js';
@@ -41,10 +42,11 @@ export interface AdmissionOptions {
  * Opens admission: with a cache and with limits for all servers where there is a Redis, else for this process. Resolves
  * in bounded time, even if Redis or the announcements cannot be reached.
  *
+ * @param opened - closes what it opens
  * @returns admission, with the parts that a server measures. Without Redis, which confirms records, it has no cache
  * @throws OperatorError for a node of a Redis Cluster
  */
-export async function openAdmission(options: AdmissionOptions) {
+export async function openAdmission(options: AdmissionOptions, opened: CloseStack) {
   const { config, clock, database } = options;
   const { db, fence } = database;
   // Loading callers leaves half of the connections to requests whose caller is known.
@@ -52,7 +54,7 @@ export async function openAdmission(options: AdmissionOptions) {
   const loadCaller = callerLoader(db, connections, clock, config.requestTimeoutMs + LOOKUP_MARGIN_MS);
   const cache = new CallerCache(fence, clock);
   const address = redisAddressOf(config);
-  const shared = address && new SharedState(address, cache, options);
+  const shared = address && opened.add(new SharedState(address, cache, options), (it) => it.close());
   const redis = shared?.redis;
   const failedKeys: FailedKeyCounts = { unknown: 0, revoked: 0, expired: 0, suspended: 0 };
   const limiter: Limiter = redis ? new RedisLimiter(redis) : new MemoryLimiter();
@@ -70,7 +72,6 @@ export async function openAdmission(options: AdmissionOptions) {
     redis,
     cache: shared && cache,
     changeCallers: changeCallers({ db, fence, redis }),
-    close: async () => shared?.close(),
   };
 }
 
@@ -115,12 +116,7 @@ class SharedState {
   }
 
   async start(): Promise<void> {
-    try {
-      await Promise.all([this.redis.settled().then(() => this.#publish()), this.#announcements.start()]);
-    } catch (error) {
-      await this.close();
-      throw error;
-    }
+    await Promise.all([this.redis.settled().then(() => this.#publish()), this.#announcements.start()]);
   }
 
   async close(): Promise<void> {

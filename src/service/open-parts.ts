@@ -32,16 +32,9 @@ export async function openParts(options: ServiceOptions, opened: CloseStack, lif
   const databases = await openDatabases(options, health, opened);
   const records = startJobs(options, databases, clock, opened);
   const { redisMs: redisTimeoutMs } = timeBounds(config);
-  const admission = await openAdmission({
-    config,
-    log,
-    database: databases,
-    health,
-    clock,
-    redisTimeoutMs,
-    timelineIntervalMs: overrides?.timelineIntervalMs,
-  });
-  opened.add(admission, (it) => it.close());
+  const { timelineIntervalMs } = overrides ?? {};
+  const shared = { config, log, database: databases, health, clock, redisTimeoutMs, timelineIntervalMs };
+  const admission = await openAdmission(shared, opened);
   const { redis } = admission;
   const failedAddresses = new FailedAddresses();
   const addressesForPages = config.operatorPages ? failedAddresses : undefined;
