@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import { changeCallers, nobody } from '../admission/change-callers.js';
 import { OperatorError, withAdvice } from '../errors.js';
+import { isDatabaseUnavailable } from '../platform/postgres/errors.js';
 import { DatabaseSuperseded } from '../platform/postgres/fence.js';
 import type { RedisLink } from '../platform/redis/link.js';
 import type { CommandContext } from './context.js';
@@ -49,7 +50,7 @@ export function makeChange<T>(
     } catch (error) {
       if (error instanceof DatabaseSuperseded) throw superseded(timeline?.number, error.newest);
       // Servers count the changes that fail on their pages. Nothing else reports this one.
-      if (affected !== nobody && !(error instanceof OperatorError)) context.stderr.write(`catalog: ${INCOMPLETE}\n`);
+      if (affected !== nobody && isDatabaseUnavailable(error)) context.stderr.write(`catalog: ${INCOMPLETE}\n`);
       throw error;
     }
   });

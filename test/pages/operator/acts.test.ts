@@ -127,7 +127,7 @@ describe('the acts of an operator', () => {
       [`${developer}/reinstate`, {}, 'Their keys are accepted again.'],
       [`${developer}/plan`, { plan: 'pro' }, 'The plan of new keys has been changed.'],
       [`${developer}/plan`, { plan: 'pro', keys: 'on' }, 'of all active keys has been changed.'],
-      [`/keys/${prefix}/revoke`, {}, 'Requests that use it fail from now on.'],
+      [`/keys/${prefix}/revoke`, {}, 'Requests with it now fail.'],
       [`/keys/${prefix}/revoke`, {}, 'This key was already revoked.'],
     ] as const) {
       const { status, headers, text } = await operator.post(path, fields);

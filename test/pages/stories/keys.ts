@@ -71,7 +71,7 @@ export function keyStories(stage: Stage): void {
     await page.getByText(`Replaced by ${second.slice(0, 12)} (a label`).waitFor();
     await page.getByRole('link', { name: `Revoke ${first.slice(0, 12)}` }).click();
     await page.getByRole('button', { name: `Revoke ${first.slice(0, 12)}` }).click();
-    await page.getByText('has been revoked. Requests that use it fail from now on.').waitFor();
+    await page.getByText('has been revoked. Requests with it now fail.').waitFor();
     assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
     await assertFits(page);
 
