@@ -87,14 +87,11 @@ export function addExpiry(router: SettingsRouter, { db, changeCallers }: SitePar
   router.get(path, guards.requireRecentSignIn, (ctx) => draw(ctx));
 
   const save = async (ctx: SettingsContext, { values }: ExpirySubmission): Promise<Done> => {
-    const record = await loadAcceptedKey(db, ctx);
-    const { developerId, prefix } = record;
+    const { developerId, prefix } = await loadAcceptedKey(db, ctx);
     const to = keyPath(prefix);
     if (values.lifetime === KEEP) return { to, confirmation: 'unchanged' };
-    const expires = expiryOf(values);
-    if (isChosenAgain(record, expires)) return { to, confirmation: 'unchanged' };
     const { before, after } = await changeCallers(
-      () => setKeyExpiry(db, prefix, expires, { kind: 'developer', developerId }),
+      () => setKeyExpiry(db, prefix, expiryOf(values), { kind: 'developer', developerId }),
       () => [developerId],
     );
     return { to, confirmation: before.expiresAt === after.expiresAt ? 'unchanged' : 'expiry_changed' };
@@ -105,15 +102,6 @@ export function addExpiry(router: SettingsRouter, { db, changeCallers }: SitePar
     guards.requireRecentSignIn,
     act((ctx) => checkDate(parseExpiry(ctx)), save, draw),
   );
-}
-
-/** How far apart two expiries are that count as the same, in milliseconds: a person sends a form twice in that time. */
-const SAME_EXPIRY_MS = 60_000;
-
-/** Whether a lifetime from now on ends about when the key already does. */
-function isChosenAgain({ expiresAt }: KeyRecord, expires: Expiry | null): boolean {
-  if (expires?.kind !== 'after' || expiresAt === null) return false;
-  return Math.abs(Date.now() + expires.seconds * 1_000 - Date.parse(expiresAt)) < SAME_EXPIRY_MS;
 }
 
 interface ExpiryFormProps {

@@ -1,7 +1,5 @@
 import type { VNode } from 'preact';
 import { listIdentities } from '../../../accounts/identities.js';
-import { listPasskeys } from '../../../accounts/passkeys.js';
-import { relyingPartyOf } from '../../../accounts/relying-party.js';
 import type { Session } from '../../../accounts/sessions.js';
 import { findDeveloper } from '../../../developers/developers.js';
 import { listEvents } from '../../../events/events.js';
@@ -11,7 +9,7 @@ import { describeLimits } from '../../../limits/quotas.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { readRecentUsage } from '../../../usage/read-usage.js';
 import { Identities } from '../../parts/accounts.js';
-import { Button, Operator, RelativeTime, UserText, Facts } from '../../parts/content/components.js';
+import { Button, Operator, UserText, Facts } from '../../parts/content/components.js';
 import type { SiteParts } from '../../parts/context.js';
 import { EventTable } from '../../parts/events.js';
 import { readTogether } from '../../parts/read-together.js';
@@ -32,7 +30,7 @@ export async function loadOverview(
   session: Session,
 ) {
   const { developerId } = session;
-  const { hinted, ended, usage, developer, passkeys, ...read } = await readTogether({
+  const { hinted, ended, usage, developer, ...read } = await readTogether({
     keys: () => readKeySummary(db, developerId),
     hinted: () => listKeysWithHints(db, developerId, READ_KEYS),
     ended: () => listEndedKeysToWatch(db, developerId, SHOWN_KEYS),
@@ -40,11 +38,9 @@ export async function loadOverview(
     usage: () => readRecentUsage(db, developerId),
     developer: () => findDeveloper(db, developerId),
     identities: () => listIdentities(db, developerId),
-    passkeys: () => listPasskeys(db, developerId),
     events: () => listEvents(db, { developerId, limit: SHOWN_EVENTS }),
   });
   const isSuspended = session.suspendedAt !== null;
-  const canAddPasskey = !isSuspended && relyingPartyOf(site.publicUrl()) !== undefined;
   return {
     session,
     /** The items that the developer should look at. */
@@ -62,8 +58,6 @@ export async function loadOverview(
     today: usage.today,
     /** Null where the project need not credit the catalogue; undefined where the operator has set no text. */
     credit: developer.attributionRequired ? site.attribution : null,
-    /** How many there are; undefined where browsers accept none. */
-    passkeys: passkeys.length > 0 || canAddPasskey ? passkeys.length : undefined,
     ...read,
   };
 }
@@ -123,11 +117,10 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
   );
 }
 
-function Project({ session, plans, credit, identities, passkeys }: Overview): VNode {
+function Project({ session, plans, credit, identities }: Overview): VNode {
   return (
     <Facts
       facts={{
-        Name: <UserText text={session.projectName} />,
         [plans.length === 1 ? 'Plan' : 'Plans']: plans.map(({ plan }) => (
           <div key={plan.id}>
             {plan.name}: {describeLimits(plan)}, commercial use {plan.commercialUse ? 'allowed' : 'not allowed'}
@@ -153,13 +146,6 @@ function Project({ session, plans, credit, identities, passkeys }: Overview): VN
         ...(identities.length > 0 && {
           [identities.length === 1 ? 'Linked identity' : 'Linked identities']: <Identities identities={identities} />,
         }),
-        Passkeys: passkeys !== undefined && (
-          <>
-            <a href="/settings/passkeys">{passkeys > 0 ? passkeys : 'Add a passkey'}</a>
-            {passkeys === 0 && <span class="muted"> to sign in without a link</span>}
-          </>
-        ),
-        'Signed in': <RelativeTime at={session.signedInAt} />,
       }}
     />
   );
