@@ -52,12 +52,6 @@ export function addSessions(router: SettingsRouter, { db }: SiteParts, { require
     await endAllSessions(db, developerId, 'developer', id);
     redirectAndConfirm(ctx, PATH, 'other_sessions_ended');
   });
-
-  router.post(`${PATH}/end-all`, requireSession, async (ctx) => {
-    await endAllSessions(db, ctx.state.session.developerId, 'developer');
-    setCookie(ctx, 'session', undefined);
-    redirectAndConfirm(ctx, SIGNED_OUT, 'all_sessions_ended');
-  });
 }
 
 function SessionsPage({ ownId, sessions }: Awaited<ReturnType<typeof loadSessions>>): VNode {
@@ -68,16 +62,11 @@ function SessionsPage({ ownId, sessions }: Awaited<ReturnType<typeof loadSession
       </p>
       <SessionTable sessions={sessions.rows} own={{ id: ownId, endPath: `${PATH}/end` }} />
       <Pager page={sessions} />
-      <div class="cluster">
-        {sessions.rows.some(({ id }) => id !== ownId) && (
-          <form method="post" action={`${PATH}/end-others`}>
-            <FormActions label="Sign out everywhere else" tone="danger" />
-          </form>
-        )}
-        <form method="post" action={`${PATH}/end-all`}>
-          <FormActions label="Sign out everywhere, including here" tone="danger" />
+      {sessions.rows.some(({ id }) => id !== ownId) && (
+        <form method="post" action={`${PATH}/end-others`}>
+          <FormActions label="Sign out everywhere else" tone="danger" />
         </form>
-      </div>
+      )}
     </>
   );
 }

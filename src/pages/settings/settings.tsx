@@ -17,7 +17,6 @@ import { addRevokeKey } from './keys/revoke-key.js';
 import { addRollKey } from './keys/roll-key.js';
 import { addPasskeys } from './passkeys/passkeys.js';
 import { addOverview } from './overview/overview.js';
-import { takeNotice } from '../parts/frame/notices.js';
 import { addSessions, SIGNED_OUT } from './sessions.js';
 import { addUsage } from './usage/usage.js';
 import { Button } from '../parts/content/components.js';
@@ -53,19 +52,16 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   });
 
   router.get(SIGNED_OUT, async (ctx) => {
-    const isSignedIn = (await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined;
-    const [title, address, label] = isSignedIn
-      ? (['You are signed in', SETTINGS, 'Go to the settings'] as const)
-      : (['You are signed out', '/sign-in', 'Sign in'] as const);
+    if ((await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined) {
+      seeOther(ctx, SETTINGS);
+      return;
+    }
     page(
       ctx,
-      { title, section: 'settings', isCard: true },
+      { title: 'You are signed out', section: 'settings', isCard: true },
       <>
-        {takeNotice(ctx)}
-        {!isSignedIn && <p role="status">You’re signed out. Your API keys still work.</p>}
-        <p>
-          <Button href={address} tone="primary" label={label} />
-        </p>
+        <p role="status">Your API keys still work.</p>
+        <Button href="/sign-in" tone="primary" label="Sign in" />
       </>,
     );
   });

@@ -22,7 +22,6 @@ const CONFIRMATIONS = {
   signed_in_already: 'This sign-in link no longer works, but you are already signed in.',
   session_ended: 'The browser is signed out.',
   other_sessions_ended: 'All your other browsers are signed out.',
-  all_sessions_ended: 'All your browsers are signed out.',
   suspended: 'The developer is suspended. Their keys are refused from now on.',
   reinstated: 'The developer is reinstated. Their keys are accepted again.',
   plan_changed: 'The plan of new keys has been changed.',
