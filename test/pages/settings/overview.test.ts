@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { h } from 'preact';
+import { render } from 'preact-render-to-string';
 import { MemoryLimiter } from '../../../src/admission/charge/memory.js';
 import type { CreatedKey } from '../../../src/keys/keys.js';
 import { createKey } from '../../../src/keys/keys.js';
@@ -6,6 +8,7 @@ import { revokeFoundKeys, revokeKey } from '../../../src/keys/revoke.js';
 import { rollKey } from '../../../src/keys/roll-key.js';
 import { listPlans } from '../../../src/limits/plans.js';
 import type { SiteOptions } from '../../../src/pages/parts/context.js';
+import { NeedsAttention } from '../../../src/pages/settings/overview/attention.js';
 import { loadOverview } from '../../../src/pages/settings/overview/overview.js';
 import { hashOf } from '../../support/keys/key-hash.js';
 import { expireIn } from '../../support/keys/expiry.js';
@@ -30,30 +33,19 @@ describe('the overview of the settings', () => {
 
   /** What the overview shows, without its words. */
   function load(isSuspended = false): ReturnType<typeof loadOverview> {
-    const site = { publicUrl: () => service.publicUrl, attribution: undefined } as SiteOptions;
-    const now = new Date().toISOString();
-    const suspendedAt = isSuspended ? now : null;
-    const session = { id: 1, developerId, projectName: 'Test', suspendedAt, signedInAt: now, isRecent: true };
-    return loadOverview({ db: service.db, limiter, site }, session);
+    const site = { attribution: undefined } as SiteOptions;
+    const suspendedAt = isSuspended ? new Date().toISOString() : null;
+    return loadOverview({ db: service.db, limiter, site }, { developerId, suspendedAt });
   }
 
-  /** What needs attention: of a key its name and the hint, of a quota the share that is used. */
-  async function attention(isSuspended?: boolean): Promise<unknown[]> {
-    return (await load(isSuspended)).attention.map((item) => {
-      if (item.kind === 'key')
-        return [item.record.label, item.hint.kind, ...('days' in item.hint ? [item.hint.days] : [])];
-      if (item.kind === 'ended_key') return [item.record.label, item.hint];
-      if (item.kind === 'errors') return [item.kind, item.errors, item.requests];
-      if (item.kind === 'quota') return [item.plan.name, item.quota.name, item.share];
-      return item.kind === 'refusals' ? [item.lately, item.before] : item.kind;
+  /** What needs attention: each warning, and where it leads. */
+  async function attention(isSuspended?: boolean): Promise<[text: string, address: string][]> {
+    const html = render(h(NeedsAttention, await load(isSuspended)));
+    assert.ok(!html.includes('<b>duction'), 'a label is text');
+    return Array.from(html.matchAll(/<li class="notice tone-warning">(.*?)<\/li>/gs), ([, item = '']) => {
+      const seen = item.replaceAll(/<span class="visually-hidden">.*?<\/span>/gs, '').replaceAll(/<[^>]*>/g, '');
+      return [seen.replaceAll('\u00A0', ' '), / href="([^"]*)"/.exec(item)?.[1] ?? ''];
     });
-  }
-
-  /** Where the warnings of the page lead. */
-  async function links(): Promise<string[]> {
-    const { text } = await (await signIn(service, developerId)).get('/settings');
-    assert.ok(!text.includes('<b>duction'), 'a label is text');
-    return Array.from(text.matchAll(/<li class="notice tone-warning">.*? href="([^"]*)"/gs), ([, to = '']) => to);
   }
 
   function create(label?: string): Promise<CreatedKey> {
@@ -74,9 +66,9 @@ describe('the overview of the settings', () => {
     await addUsage(service.db, prefix, hour + 1, { successful: 5_000 });
     const [free = assert.fail()] = await listPlans(service.db);
     await limiter.charge({ developerId, plan: free });
-    const { keys, today, plans } = await load();
+    const { keys, usage, plans } = await load();
     assert.deepEqual([keys.active, keys.rolled, keys.total], [2, 1, 4]);
-    assert.deepEqual(today, { successful: 1_990, clientErrors: 0, rateLimited: 9, serverErrors: 1 });
+    assert.deepEqual(usage.today, { successful: 1_990, clientErrors: 0, rateLimited: 9, serverErrors: 1 });
     assert.deepEqual(
       plans.map(({ plan, quotas }) => [plan.name, quotas.map(({ limit, remaining }) => [limit, remaining])]),
       [
@@ -105,19 +97,18 @@ describe('the overview of the settings', () => {
     await rollKey(db, (await rollKey(db, chained.prefix, 3_600)).successor.prefix, 0);
     await revokeKey(db, successor.prefix);
     assert.deepEqual(await attention(), [
-      ['pro<b>duction', 'expires_soon', 3],
-      ['lost', 'no_replacement'],
-      ['unused', 'unused', 120],
+      ['pro&lt;b>duction expires in 3 days. Roll this key', `/settings/keys/${soon.prefix}/roll`],
+      ['lost ends in 5 days, and its replacement is no longer active. Create a key', '/settings/keys/new'],
+      ['unused has not been used for 120 days. Revoke this key', `/settings/keys/${unused.prefix}/revoke`],
     ]);
     assert.deepEqual(await attention(true), []);
-    assert.deepEqual(await links(), [
-      `/settings/keys/${soon.prefix}/roll`,
-      '/settings/keys/new',
-      `/settings/keys/${unused.prefix}/revoke`,
-    ]);
     for (let i = 0; i < 5; i += 1) await expireIn(db, (await create(`k${i}`)).prefix, DAY_MS / 2);
-    assert.deepEqual(await attention(), [...[0, 1, 2, 3, 4].map((i) => [`k${i}`, 'expires_soon', 0]), 'more_keys']);
-    assert.equal((await links()).at(-1), '/settings/keys');
+    const [more, ...others] = (await attention()).reverse();
+    assert.equal(more?.[1], '/settings/keys');
+    assert.deepEqual(
+      others.map(([text]) => text).reverse(),
+      [0, 1, 2, 3, 4].map((i) => `k${i} expires within a day. Roll this key`),
+    );
   });
 
   it('keys need attention that a finder revoked, that are used after their end, or that expired in use, for 7 days', async () => {
@@ -154,13 +145,17 @@ describe('the overview of the settings', () => {
     await db('api_keys').where({ label: 'active' }).update({ last_used_at: db.fn.now() });
     const leaked = await create('leaked');
     await revokeFoundKeys(db, [hashOf(leaked.key)]);
-    assert.deepEqual(await attention(), [
-      ['leaked', 'leaked'],
-      ['expired and used', 'still_used'],
-      ['expired in use', 'expired_in_use'],
-      ['revoked in use', 'still_used'],
-    ]);
-    assert.equal((await links())[0], `/settings/keys/${leaked.prefix}`);
+    const still = 'but is still in use: a request with it was refused';
+    assert.deepEqual(
+      (await attention()).map(([text]) => text.replace('. See this key', '')),
+      [
+        'leaked was revoked just now by somebody who found it. Find out where it leaked',
+        `expired and used ended 10 hours ago ${still} 9 hours ago`,
+        'expired in use expired 10 hours ago while it was in use',
+        `revoked in use was revoked 8 days ago ${still} 7 days ago`,
+      ],
+    );
+    assert.equal((await attention())[0]?.[1], `/settings/keys/${leaked.prefix}`);
     assert.deepEqual(await attention(true), []);
   });
 
@@ -174,7 +169,8 @@ describe('the overview of the settings', () => {
     await addUsage(service.db, prefix, 0, { serverErrors: 1 });
     assert.deepEqual(await attention(), []);
     await addUsage(service.db, prefix, 0, { clientErrors: 1 });
-    assert.deepEqual(await attention(), [['errors', 11, 102]]);
+    const said = '11 of 102 requests in this hour and the one before had an error. See the request errors';
+    assert.deepEqual(await attention(), [[said, '/settings/usage/failed']]);
   });
 
   it('the list and the page of a rolled key warn when the key that replaced it is no longer active', async () => {
@@ -219,17 +215,18 @@ describe('the overview of the settings', () => {
   });
 
   it('a limit needs attention from 80 % on', async () => {
-    const { key } = await create();
+    await create();
     const [free = assert.fail()] = await listPlans(service.db);
     const use = async (requests: number): Promise<unknown[]> => {
       for (let i = 0; i < requests; i += 1) await limiter.charge({ developerId, plan: free });
-      return attention();
+      return (await attention()).map(([text, address]) => [text.replace(/in \d+ s/, 'in …'), address]);
     };
     assert.deepEqual(await use(47), []);
-    assert.deepEqual(await use(1), [['Free', 'minute', 0.8]]);
-    assert.deepEqual(await use(12), [['Free', 'minute', 1]]);
-    for (let i = 0; i < 48; i += 1) await service.get('/api/v1/me', { headers: { 'x-api-key': key } });
-    assert.deepEqual(await links(), ['/settings/usage']);
+    const high =
+      'You have used 80% of the 60 requests per minute of the Free plan. The limit resets in …. See your limits';
+    assert.deepEqual(await use(1), [[high, '/settings/usage']]);
+    const full = 'all 60 requests per minute of the Free plan. Further requests get 429 until the limit resets in …';
+    assert.deepEqual(await use(12), [[`You have used ${full}. See your limits`, '/settings/usage']]);
   });
 
   it('the overview warns when limits refuse many more requests than the day before', async () => {
@@ -242,7 +239,7 @@ describe('the overview of the settings', () => {
     await rollUp(service.db);
     assert.deepEqual(await attention(), []);
     await addUsage(service.db, prefix, 0, { rateLimited: 1 });
-    assert.deepEqual(await attention(), [[12, 6]]);
-    assert.deepEqual(await links(), ['/settings/usage?range=24h']);
+    const said = '12 requests hit your rate limit in the last 24 hours (6 the day before). See when';
+    assert.deepEqual(await attention(), [[said, '/settings/usage?range=24h']]);
   });
 });

@@ -10,43 +10,11 @@ import { keyPath } from '../../parts/keys.js';
 import { failuresAddress } from '../filters.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
-/** Something that a developer should look at. */
-export type Attention =
-  | { readonly kind: 'no_active_key' | 'more_keys' }
-  | { readonly kind: 'key'; readonly record: KeyRecord; readonly hint: KeyHint }
-  /** Requests may soon be refused by a quota, or are: the share of it that is used, from 0 to 1. */
-  | { readonly kind: 'quota'; readonly plan: Plan; readonly quota: Quota; readonly share: number }
-  /** A key that ended in the last days. */
-  | { readonly kind: 'ended_key'; readonly record: KeyRecord; readonly hint: EndedHint }
-  /** How many requests of this hour and the one before had an error, of how many. */
-  | { readonly kind: 'errors'; readonly errors: number; readonly requests: number }
-  /** How many requests the limits refused in the last 24 hours, and in those before. */
-  | { readonly kind: 'refusals'; readonly lately: number; readonly before: number };
-
 /** More keys with hints than this are not listed one by one. */
 export const SHOWN_KEYS = 5;
 
 /** The most keys with hints that have to be read: one more shows that there are more. */
 export const READ_KEYS = SHOWN_KEYS + 1;
-
-/** @returns advice on keys: none is active, or some expire soon, are unused or have no replacement */
-export function keysToWatch(keys: KeySummary, hinted: readonly KeyRecord[]): readonly Attention[] {
-  if (keys.total > 0 && keys.active + keys.rolled === 0) return [{ kind: 'no_active_key' }];
-  const shown = hinted
-    .slice(0, SHOWN_KEYS)
-    .flatMap((record) => hintsOf(record).map((hint) => ({ kind: 'key', record, hint }) as const));
-  return hinted.length > SHOWN_KEYS ? [...shown, { kind: 'more_keys' }] : shown;
-}
-
-/** @returns the limits of which so much is used that requests may soon be refused, or are */
-export function quotasToWatch(plans: readonly PlanState[]): readonly Attention[] {
-  return plans.flatMap(({ plan, quotas }) =>
-    quotas.flatMap((quota) => {
-      const share = highShareOf(quota);
-      return share === undefined ? [] : [{ kind: 'quota', plan, quota, share } as const];
-    }),
-  );
-}
 
 /** Fewer refusals are no trend. */
 const LEAST_REFUSALS = 10;
@@ -60,24 +28,28 @@ const LEAST_ERRORS = 10;
 /** A part of the requests above which errors need attention. */
 const ERROR_SHARE = 0.1;
 
-/** @returns whether the limits have refused far more requests lately than before, and whether many requests fail now */
-export function usageToWatch(usage: RecentUsage): readonly Attention[] {
-  const { limitedLately: lately, limitedBefore: before, requestsNow: requests, errorsNow: errors } = usage;
-  return [
-    ...(lately < LEAST_REFUSALS || lately < RISE * before ? [] : [{ kind: 'refusals', lately, before } as const]),
-    ...(errors < LEAST_ERRORS || errors <= ERROR_SHARE * requests
-      ? []
-      : [{ kind: 'errors', errors, requests } as const]),
-  ];
+interface AttentionProps {
+  readonly isSuspended: boolean;
+  readonly keys: KeySummary;
+  /** At most {@link READ_KEYS} that expire soon, are unused or have no replacement. */
+  readonly hinted: readonly KeyRecord[];
+  /** Keys that ended in the last days. */
+  readonly ended: readonly (KeyRecord & { readonly hint: EndedHint })[];
+  readonly plans: readonly PlanState[];
+  readonly usage: RecentUsage;
 }
 
-/** The list of items that need attention; empty without any. */
-export function NeedsAttention({ items }: { readonly items: readonly Attention[] }): VNode | null {
-  if (items.length === 0) return null;
+/** The list of what a developer should look at; nothing if nothing needs it. A suspended one can do little about keys. */
+export function NeedsAttention({ isSuspended, keys, hinted, ended, plans, usage }: AttentionProps): VNode | null {
+  const warnings = [
+    ...(isSuspended ? [] : [keysToWatch(keys, hinted), ended.map(endedKey), plans.map(quotasToWatch)].flat(2)),
+    ...usageToWatch(usage),
+  ];
+  if (warnings.length === 0) return null;
   return (
     <section>
       <h2 id="attention">Needs attention</h2>
-      <ul class="warnings">{items.map(describe)}</ul>
+      <ul class="warnings">{warnings}</ul>
     </section>
   );
 }
@@ -103,69 +75,30 @@ function Warning({ address, action, about, children }: WarningProps): VNode {
   );
 }
 
-function describe(item: Attention): VNode {
-  switch (item.kind) {
-    case 'no_active_key':
-      return (
-        <Warning address="/settings/keys/new" action="Create a key">
-          You have no active keys.
-        </Warning>
-      );
-    case 'more_keys':
-      return (
-        <Warning address="/settings/keys" action="See all keys">
-          More keys expire within {EXPIRES_SOON_DAYS} days, have not been used for {UNUSED_DAYS} days, or end without a
-          replacement.
-        </Warning>
-      );
-    case 'key':
-      return describeHint(item.record, item.hint);
-    case 'quota':
-      return describeQuota(item);
-    case 'ended_key':
-      return describeEnded(item.record, item.hint);
-    case 'errors':
-      return (
-        <Warning address={failuresAddress()} action="See the request errors">
-          {formatCount(item.errors)} of {formatCount(item.requests)} requests in this hour and the one before had an
-          error.
-        </Warning>
-      );
-    case 'refusals':
-      return (
-        <Warning address="/settings/usage?range=24h" action="See when">
-          {formatCount(item.lately)} requests hit your rate limit in the last 24 hours (
-          {item.before === 0 ? 'none' : formatCount(item.before)} the day before).
-        </Warning>
-      );
+function keysToWatch(keys: KeySummary, hinted: readonly KeyRecord[]): readonly VNode[] {
+  if (keys.total > 0 && keys.active + keys.rolled === 0) {
+    return [
+      <Warning address="/settings/keys/new" action="Create a key">
+        You have no active keys.
+      </Warning>,
+    ];
   }
+  const shown = hinted.slice(0, SHOWN_KEYS).flatMap((record) => hintsOf(record).map((hint) => hintedKey(record, hint)));
+  if (hinted.length <= SHOWN_KEYS) return shown;
+  return [
+    ...shown,
+    <Warning address="/settings/keys" action="See all keys">
+      More keys expire within {EXPIRES_SOON_DAYS} days, have not been used for {UNUSED_DAYS} days, or end without a
+      replacement.
+    </Warning>,
+  ];
 }
 
 function nameOf({ prefix, label }: KeyRecord): VNode {
   return <strong>{label === null ? prefix : <UserText text={label} />}</strong>;
 }
 
-function describeEnded(record: KeyRecord, hint: EndedHint): VNode {
-  const { prefix, revokedAt, expiresAt, lastRefusedAt } = record;
-  const name = nameOf(record);
-  const end = <RelativeTime at={revokedAt ?? expiresAt} />;
-  return (
-    <Warning address={keyPath(prefix)} action="See this key" about={name}>
-      {hint === 'leaked' && [name, ' was revoked ', end, ' by somebody who found it. Find out where it leaked.']}
-      {hint === 'expired_in_use' && [name, ' expired ', end, ' while it was in use.']}
-      {hint === 'still_used' && [
-        name,
-        ` ${revokedAt === null ? 'ended' : 'was revoked'} `,
-        end,
-        ' but is still in use: a request with it was refused ',
-        <RelativeTime at={lastRefusedAt} />,
-        '.',
-      ]}
-    </Warning>
-  );
-}
-
-function describeHint(record: KeyRecord, hint: KeyHint): VNode {
+function hintedKey(record: KeyRecord, hint: KeyHint): VNode {
   const { prefix, expiresAt } = record;
   const name = nameOf(record);
   if (hint.kind === 'no_replacement') {
@@ -188,7 +121,35 @@ function describeHint(record: KeyRecord, hint: KeyHint): VNode {
   );
 }
 
-function describeQuota({ plan, quota, share }: Extract<Attention, { kind: 'quota' }>): VNode {
+function endedKey({ hint, ...record }: AttentionProps['ended'][number]): VNode {
+  const { prefix, revokedAt, expiresAt, lastRefusedAt } = record;
+  const name = nameOf(record);
+  const end = <RelativeTime at={revokedAt ?? expiresAt} />;
+  return (
+    <Warning address={keyPath(prefix)} action="See this key" about={name}>
+      {hint === 'leaked' && [name, ' was revoked ', end, ' by somebody who found it. Find out where it leaked.']}
+      {hint === 'expired_in_use' && [name, ' expired ', end, ' while it was in use.']}
+      {hint === 'still_used' && [
+        name,
+        ` ${revokedAt === null ? 'ended' : 'was revoked'} `,
+        end,
+        ' but is still in use: a request with it was refused ',
+        <RelativeTime at={lastRefusedAt} />,
+        '.',
+      ]}
+    </Warning>
+  );
+}
+
+/** The limits of a plan of which so much is used that requests may soon be refused, or are. */
+function quotasToWatch({ plan, quotas }: PlanState): readonly VNode[] {
+  return quotas.flatMap((quota) => {
+    const share = highShareOf(quota);
+    return share === undefined ? [] : [highQuota(plan, quota, share)];
+  });
+}
+
+function highQuota(plan: Plan, quota: Quota, share: number): VNode {
   return (
     <Warning address="/settings/usage" action="See your limits">
       You have used {share >= 1 ? 'all' : `${Math.floor(share * 100)}% of the`} {formatCount(quota.limit)} requests{' '}
@@ -197,4 +158,25 @@ function describeQuota({ plan, quota, share }: Extract<Attention, { kind: 'quota
       {resetTime(quota.resetSeconds)}.
     </Warning>
   );
+}
+
+/** Whether the limits have refused far more requests lately than before, and whether many requests fail now. */
+function usageToWatch({ limitedLately, limitedBefore, requestsNow, errorsNow }: RecentUsage): readonly VNode[] {
+  const warnings = [];
+  if (limitedLately >= LEAST_REFUSALS && limitedLately >= RISE * limitedBefore) {
+    warnings.push(
+      <Warning address="/settings/usage?range=24h" action="See when">
+        {formatCount(limitedLately)} requests hit your rate limit in the last 24 hours (
+        {limitedBefore === 0 ? 'none' : formatCount(limitedBefore)} the day before).
+      </Warning>,
+    );
+  }
+  if (errorsNow >= LEAST_ERRORS && errorsNow > ERROR_SHARE * requestsNow) {
+    warnings.push(
+      <Warning address={failuresAddress()} action="See the request errors">
+        {formatCount(errorsNow)} of {formatCount(requestsNow)} requests in this hour and the one before had an error.
+      </Warning>,
+    );
+  }
+  return warnings;
 }

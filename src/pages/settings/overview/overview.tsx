@@ -18,7 +18,7 @@ import { failuresAddress } from '../filters.js';
 import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsRouter } from '../settings-page.js';
 import { Quotas, readPlanStates } from '../usage/quotas.js';
-import { keysToWatch, NeedsAttention, quotasToWatch, READ_KEYS, SHOWN_KEYS, usageToWatch } from './attention.js';
+import { NeedsAttention, READ_KEYS, SHOWN_KEYS } from './attention.js';
 
 const SHOWN_EVENTS = 5;
 
@@ -27,10 +27,9 @@ type Overview = Awaited<ReturnType<typeof loadOverview>>;
 /** Reads the content of the first page of the settings. */
 export async function loadOverview(
   { db, limiter, site }: Pick<SiteParts, 'db' | 'limiter' | 'site'>,
-  session: Session,
+  { developerId, suspendedAt }: Pick<Session, 'developerId' | 'suspendedAt'>,
 ) {
-  const { developerId } = session;
-  const { hinted, ended, usage, developer, ...read } = await readTogether({
+  const { developer, ...read } = await readTogether({
     keys: () => readKeySummary(db, developerId),
     hinted: () => listKeysWithHints(db, developerId, READ_KEYS),
     ended: () => listEndedKeysToWatch(db, developerId, SHOWN_KEYS),
@@ -40,22 +39,9 @@ export async function loadOverview(
     identities: () => listIdentities(db, developerId),
     events: () => listEvents(db, { developerId, limit: SHOWN_EVENTS }),
   });
-  const isSuspended = session.suspendedAt !== null;
   return {
-    session,
-    /** The items that the developer should look at. */
-    attention: [
-      ...(isSuspended
-        ? []
-        : [
-            ...keysToWatch(read.keys, hinted),
-            ...ended.map(({ hint, ...record }) => ({ kind: 'ended_key', record, hint }) as const),
-            ...quotasToWatch(read.plans),
-          ]),
-      ...usageToWatch(usage),
-    ],
-    /** The requests since 00:00 UTC. */
-    today: usage.today,
+    developerId,
+    isSuspended: suspendedAt !== null,
     /** Null where the project need not credit the catalogue; undefined where the operator has set no text. */
     credit: developer.attributionRequired ? site.attribution : null,
     ...read,
@@ -71,11 +57,11 @@ export function addOverview(router: SettingsRouter, parts: SiteParts, { requireS
 }
 
 function OverviewPage(overview: Overview): VNode {
-  const { session, attention, keys, events } = overview;
+  const { isSuspended, keys, events } = overview;
   return (
     <>
-      <NeedsAttention items={attention} />
-      {session.suspendedAt === null && <FirstSteps keys={keys} />}
+      <NeedsAttention {...overview} />
+      {!isSuspended && <FirstSteps keys={keys} />}
       {keys.total > 0 && <Today {...overview} />}
       <section>
         <h2 id="activity">Recent events</h2>
@@ -92,7 +78,7 @@ function OverviewPage(overview: Overview): VNode {
   );
 }
 
-function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'>): VNode {
+function Today({ keys, usage: { today }, plans }: Overview): VNode {
   return (
     <>
       <section>
@@ -117,7 +103,7 @@ function Today({ keys, today, plans }: Pick<Overview, 'keys' | 'today' | 'plans'
   );
 }
 
-function Project({ session, plans, credit, identities }: Overview): VNode {
+function Project({ developerId, plans, credit, identities }: Overview): VNode {
   return (
     <Facts
       facts={{
@@ -137,7 +123,7 @@ function Project({ session, plans, credit, identities }: Overview): VNode {
               ],
         'Developer ID': (
           <>
-            {session.developerId}{' '}
+            {developerId}{' '}
             <span class="muted">
               Quote it when you contact <Operator />.
             </span>
