@@ -6,6 +6,7 @@ import { findSession, type Session } from '../../accounts/sessions.js';
 import { Notice, Operator } from '../parts/content/components.js';
 import { readPlanNames } from '../parts/content/plan-name.js';
 import type { PageContext, PageState } from '../parts/context.js';
+import { PageError } from '../parts/frame/error-page.js';
 import { signedInPage, type SignedInPageOptions } from '../parts/frame/signed-in-page.js';
 import { redirectToSignIn } from './sign-in/return-to.js';
 import { readCookie } from '../parts/web/cookies.js';
@@ -41,13 +42,12 @@ export interface Guards {
 /**
  * Makes the guards of the settings. Responses behind them are never cached.
  *
- * @param refuseSuspended - answers a suspended developer instead of a page that changes something
  * @example
- *   const { requireSession, requireRecentSignIn } = createGuards(parts, answerSuspended);
+ *   const { requireSession, requireRecentSignIn } = createGuards(parts);
  *   router.get('/settings/keys', requireSession, (ctx) => showKeys(ctx, db));
  *   router.post('/settings/keys/new', requireRecentSignIn, (ctx) => createKey(ctx, db));
  */
-export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ctx: SettingsContext) => void): Guards {
+export function createGuards({ db }: { readonly db: Knex }): Guards {
   const guard =
     ({ isForSuspended = false, mustBeRecent = false }): Guard =>
     async (ctx, next) => {
@@ -56,7 +56,7 @@ export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ct
       Object.assign(ctx.state, { session });
       // After the sign-in, a form is shown, not sent.
       if (session === undefined) redirectToSignIn(ctx, 'signed-out');
-      else if (!isForSuspended && session.suspendedAt !== null) refuseSuspended(ctx as SettingsContext);
+      else if (!isForSuspended && session.suspendedAt !== null) throw suspended();
       else if (mustBeRecent && !session.isRecent) redirectToSignIn(ctx, 'sign-in-too-old');
       // Otherwise the browser has been told that the request failed and changed nothing.
       else if (ctx.state.timedOut !== true) {
@@ -70,6 +70,11 @@ export function createGuards({ db }: { readonly db: Knex }, refuseSuspended: (ct
     notSuspended: guard({}),
     requireRecentSignIn: guard({ mustBeRecent: true }),
   };
+}
+
+function suspended(): PageError {
+  const detail = ['You cannot use this page while your account is suspended. Contact ', <Operator />, '.'];
+  return new PageError(403, 'Account suspended', detail);
 }
 
 /** The pages of the settings, as their navigation lists them. */

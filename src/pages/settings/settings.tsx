@@ -6,7 +6,7 @@ import { SETTINGS } from './sign-in/return-to.js';
 import { readCookie, removeCookies } from '../parts/web/cookies.js';
 import { addEvents } from './events.js';
 import { addFailedRequests } from './failed-requests.js';
-import { createGuards, type SettingsContext, type SettingsRouter, settingsPage, TABS } from './settings-page.js';
+import { createGuards, type SettingsRouter } from './settings-page.js';
 import { addCreateKey } from './keys/create-key.js';
 import { addExpiry } from './keys/expiry.js';
 import { addKeyList } from './keys/key-list.js';
@@ -40,7 +40,7 @@ const PAGES = [
 
 /** Adds the developer settings, `/settings`, and sign-out. */
 export function addSettings(router: PageRouter, parts: SiteParts): void {
-  const guards = createGuards(parts, answerSuspended);
+  const guards = createGuards(parts);
 
   router.post('/sign-out', async (ctx) => {
     await endSession(parts.db, readCookie(ctx, 'session'));
@@ -70,22 +70,4 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   const settings = router as unknown as SettingsRouter;
   settings.use(KEYS_PATH, answerRefusals);
   for (const add of PAGES) add(settings, parts, guards);
-}
-
-/** Answers a suspended developer with a link to the readable pages. The frame explains the suspension. */
-function answerSuspended(ctx: SettingsContext): void {
-  const { id, path, label } = TABS.findLast((tab) => ctx.path.startsWith(tab.path)) ?? TABS[0];
-  settingsPage(
-    ctx,
-    { title: 'Account suspended', tab: id, status: 403 },
-    <>
-      <p>
-        {ctx.method === 'POST' && <strong>Nothing was changed. </strong>}
-        You cannot use this page while your account is suspended.
-      </p>
-      <p>
-        <Button href={path} label={`Go to your ${label.toLowerCase()}`} />
-      </p>
-    </>,
-  );
 }

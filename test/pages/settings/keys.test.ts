@@ -69,7 +69,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     arrange: ({ db }, { developerId }) => suspendDeveloper(db, developerId),
     forms: ['create', 'roll', 'label', 'expiry', 'revoke'],
     status: 403,
-    text: /<title>Error: Account suspended.*class="settings-nav".*>Go to your keys</s,
+    text: /<title>Account suspended.*Contact your administrator/s,
     isShownBefore: true,
   },
   revoked: {

@@ -15,9 +15,7 @@ import { FirstCall } from '../first-call.js';
 import { settingsPage, type Guards, type SettingsContext, type SettingsRouter } from '../settings-page.js';
 import { checkDate, EXPIRY_FIELDS, ExpiryFields, expiryOf, expiryValues } from './expiry.js';
 import { LABEL_FIELDS, LabelField, newLabelOf } from './label.js';
-import { BackToKeys, KEYS_PATH, NoRoom } from './one-key.js';
-
-const PATH = `${KEYS_PATH}/new`;
+import { KEYS_PATH, NEW_KEY, NoRoom } from './one-key.js';
 
 const PAGE = { title: 'Create a key', tab: 'keys' } as const;
 
@@ -32,12 +30,12 @@ function parseNewKey(ctx: PageContext) {
 
 /** Adds the form that creates a key. Its answer shows the key. */
 export function addCreateKey(router: SettingsRouter, { db, changeCallers }: SiteParts, guards: Guards): void {
-  router.get(PATH, guards.requireRecentSignIn, async (ctx) => {
+  router.get(NEW_KEY, guards.requireRecentSignIn, async (ctx) => {
     const { active } = await readKeySummary(db, ctx.state.session.developerId);
     const query = queryOf(ctx);
     const values = { label: newLabelOf(query) ?? '', ...expiryValues(query) };
     const form = <NewKeyForm submission={{ values, errors: {} }} />;
-    settingsPage(ctx, PAGE, active < MAX_ACTIVE_KEYS ? form : [<NoRoom />, <BackToKeys />]);
+    settingsPage(ctx, PAGE, active < MAX_ACTIVE_KEYS ? form : <NoRoom />);
   });
 
   const create = async (ctx: SettingsContext, { values, formHash }: NewKey): Promise<undefined> => {
@@ -51,14 +49,14 @@ export function addCreateKey(router: SettingsRouter, { db, changeCallers }: Site
   const drawAgain = (ctx: SettingsContext, form: NewKey): void =>
     settingsPage(ctx, { ...PAGE, status: 422 }, <NewKeyForm submission={form} />);
 
-  router.post(PATH, guards.requireRecentSignIn, act(parseNewKey, create, drawAgain));
+  router.post(NEW_KEY, guards.requireRecentSignIn, act(parseNewKey, create, drawAgain));
 }
 
 function NewKeyForm({ submission }: { readonly submission: Submission<'label' | 'lifetime' | 'date'> }): VNode {
   return (
     <>
       <ErrorSummary errors={submission.errors} />
-      <Form action={PATH} label="Create key" cancel={KEYS_PATH} isOnce>
+      <Form action={NEW_KEY} label="Create key" cancel={KEYS_PATH} isOnce>
         <LabelField submission={submission} />
         <ExpiryFields submission={submission} />
       </Form>

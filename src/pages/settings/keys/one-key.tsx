@@ -6,13 +6,16 @@ import { MAX_EDITS_PER_DAY, requireAccepted } from '../../../keys/edit-key.js';
 import { KeyRefused, MAX_ACTIVE_KEYS, MAX_KEYS_PER_DAY } from '../../../keys/key-change.js';
 import type { KeyRecord } from '../../../keys/key-record.js';
 import { findKeyOf } from '../../../keys/keys.js';
-import { Button, Notice, Operator } from '../../parts/content/components.js';
+import { Notice, Operator } from '../../parts/content/components.js';
 import { PageError } from '../../parts/frame/error-page.js';
 import { keyPath } from '../../parts/keys.js';
 import { settingsPage, type SettingsContext } from '../settings-page.js';
 
 /** Where the keys of a developer are listed. */
 export const KEYS_PATH = '/settings/keys';
+
+/** The form that creates a key. */
+export const NEW_KEY = `${KEYS_PATH}/new`;
 
 /** The page of a key. The forms that change the key stand below it. */
 export const KEY_PATH = `${KEYS_PATH}/:prefix`;
@@ -62,32 +65,8 @@ export async function answerRefusals(ctx: SettingsContext, next: Next): Promise<
   } catch (error) {
     if (!(error instanceof KeyRefused)) throw error;
     if (error.reason === 'unknown') throw noSuchKey();
-    const { prefix } = ctx.params as { prefix?: string };
-    const form = ctx.path.endsWith('/roll') ? 'roll' : 'change';
-    settingsPage(
-      ctx,
-      {
-        title: ctx.method === 'POST' ? 'Nothing was changed' : `You cannot ${form} this key`,
-        tab: 'keys',
-        status: 409,
-        ...(prefix !== undefined && { trail: { path: keyPath(prefix), label: prefix } }),
-      },
-      <>
-        <Notice tone="warning" role="alert">
-          {textOf(error)}
-        </Notice>
-        <BackToKeys />
-      </>,
-    );
+    throw new PageError(409, ctx.path === NEW_KEY ? 'Key not created' : 'Key not changed', textOf(error));
   }
-}
-
-export function BackToKeys(): VNode {
-  return (
-    <p>
-      <Button href="/settings/keys" label="Back to your keys" />
-    </p>
-  );
 }
 
 function textOf({ reason, otherPrefix = '' }: KeyRefused): ComponentChildren {
