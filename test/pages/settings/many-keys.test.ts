@@ -28,12 +28,6 @@ describe('the settings of a developer with many past keys', () => {
     return reply;
   }
 
-  /** The rows of the last table of a page. */
-  function rowTextsOf({ text }: Reply): string[] {
-    const [table = ''] = text.slice(text.lastIndexOf('<table')).split('<tfoot');
-    return Array.from(table.matchAll(/<tr><th scope="row">.*?<\/tr>/gs), ([row]) => row);
-  }
-
   /** The numbers of rows of the tables of a page. */
   function rowsOf({ text }: Reply): number[] {
     return Array.from(text.matchAll(/<tbody>(.*?)<\/tbody>/gs), ([, body = '']) => body.split('<tr>').length - 1);
@@ -54,27 +48,21 @@ describe('the settings of a developer with many past keys', () => {
     }
   });
 
-  it('each list has links from its first page to its last and back, whatever else the address says', async () => {
-    for (const path of ['keys?q=KEY', 'usage?range=30d', 'events?key=', 'sessions'].map((tab) => `/settings/${tab}`)) {
-      let page = await get(path);
-      const seen = rowTextsOf(page);
-      assert.ok(!page.text.includes('First page'), path);
-      for (let next = nextPageOf(page); next !== undefined; next = nextPageOf(page)) {
-        assert.ok(next.startsWith(`${path}${path.includes('?') ? '&' : '?'}after=`), next);
-        page = await get(next);
-        assert.ok(page.text.includes(`<a href="${path.replaceAll('&', '&amp;')}">First page</a>`), page.text);
-        seen.push(...rowTextsOf(page));
-      }
-      assert.ok(seen.length >= MANY && new Set(seen).size === seen.length, `${path} ${seen.length}`);
-    }
+  it('each list leads back to its first page, from the next and from behind its end, whatever else the address says', async () => {
     for (const [path, last] of [
-      ['keys', 'svc_ZZZZZZZZ'],
-      ['events', '1999-12-31T23:59:59.000000Z,1'],
-      ['sessions', '0'],
+      ['keys?q=KEY', 'svc_ZZZZZZZZ'],
+      ['usage?range=30d', 'svc_ZZZZZZZZ'],
+      ['events?key=', '1999-12-31T23:59:59.000000Z,1'],
+      ['sessions?', '0'],
     ] as const) {
-      const { status, text } = await visitor.get(`/settings/${path}?after=${last}`);
-      assert.equal(status, 404, path);
-      assert.ok(text.includes(`<a href="/settings/${path}">Go to its first page</a>`), text);
+      const address = `/settings/${path}`;
+      const first = `<a href="${address.replace(/\?$/, '')}">`;
+      const page = await get(address);
+      const next = await get(nextPageOf(page) ?? assert.fail(path));
+      const [row = assert.fail(path)] = page.text.match(/<tr><th scope="row">(?!Total).*?<\/tr>/gs)?.slice(-1) ?? [];
+      assert.ok(next.text.includes(`${first}First page</a>`) && !next.text.includes(row), path);
+      const { status, text } = await visitor.get(`${address}&after=${last}`);
+      assert.deepEqual([status, text.includes(`${first}Go to its first page</a>`)], [404, true], path);
     }
     // Anything but a place in the list means the first page.
     for (const [path, places] of Object.entries({
