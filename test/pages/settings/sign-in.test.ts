@@ -126,7 +126,7 @@ describe('sign-in links and sessions', () => {
     }
   });
 
-  it('a sign-in leads back to the page of the settings that was requested, and to no other address', async () => {
+  it('a sign-in leads back to the page of the settings that was requested, once', async () => {
     const visitor = visit();
     const { status, headers } = await visitor.get('/settings/sessions');
     assert.deepEqual([status, headers.location, headers['cache-control']], [303, '/sign-in', 'no-store']);
@@ -134,26 +134,9 @@ describe('sign-in links and sessions', () => {
     assert.equal(back.headers.location, '/settings/sessions');
     const later = await visitor.post('/sign-in/link', { token: await newLink() });
     assert.equal(later.headers.location, '/settings', 'once');
-    for (const path of [
-      'https://evil.example/',
-      '//evil.example/settings',
-      '/\\evil.example',
-      '/settings//evil.example',
-      '/settings/../sign-out',
-      '/settings\\@evil.example?label=x',
-      '/settings.evil.example?label=x',
-      '?label=x',
-      '//evil.example?/settings',
-      'javascript:alert(1)',
-    ]) {
-      const another = visit();
-      another.cookies.set('catalog-return-to', path);
-      const reply = await another.post('/sign-in/link', { token: await newLink() });
-      assert.equal(reply.headers.location, '/settings', path);
-    }
   });
 
-  it('a sign-in leads back with the query, which names no other address and breaks no header field', async () => {
+  it('a sign-in leads to no address but a page of the settings, with a query that breaks no header field', async () => {
     const secret = service.key.slice(13);
     for (const [target, location] of [
       ['/settings/usage?key=svc_ZZZZZZZZ&range=7d', '/settings/usage?key=svc_ZZZZZZZZ&range=7d'],
@@ -169,6 +152,18 @@ describe('sign-in links and sessions', () => {
       ...[`q=${service.key}`, `q=${secret}`, `${secret}=1`, `${service.key}=1`].map(
         (query) => [`/settings/keys?${query}&after=2`, '/settings/keys?after=2'] as const,
       ),
+      ...[
+        'https://evil.example/',
+        '//evil.example/settings',
+        '/\\evil.example',
+        '/settings//evil.example',
+        '/settings/../sign-out',
+        '/settings\\@evil.example?label=x',
+        '/settings.evil.example?label=x',
+        '?label=x',
+        '//evil.example?/settings',
+        'javascript:alert(1)',
+      ].map((address) => [address, '/settings'] as const),
     ] as const) {
       const visitor = visit();
       visitor.cookies.set('catalog-return-to', target);
