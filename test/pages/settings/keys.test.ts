@@ -309,6 +309,7 @@ describe('the pages of keys', () => {
       assert.equal(page.includes(`href="${pathOf(key)}/`), [active, rolled].includes(key), 'it can be changed');
       assert.equal(page.includes('Make your first call'), key === active);
     }
+    assert.match(await read(pathOf(successor)), new RegExp(` Replaces ${ended.prefix} `));
     assert.match(list, / 3 of 20 keys in use \(1 more being rolled\) /);
     await suspendDeveloper(db, developerId);
     const suspended = await read(LIST);

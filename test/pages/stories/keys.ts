@@ -29,8 +29,8 @@ export function keyStories(stage: Stage): void {
 
   it('a developer creates, rolls and revokes a key and reads the events', async () => {
     const { page, assertNoFault } = await stage.signIn('/settings/keys');
-    await page.getByText('You have no keys yet').waitFor();
-    await page.getByRole('link', { name: 'Create your first key' }).click();
+    await page.getByText('You have no active keys').waitFor();
+    await page.getByRole('link', { name: 'Create a key' }).click();
     await page.getByLabel('Label').fill('a label that is as long as a label of a key may well be in practice');
     await page.getByLabel('Expires').selectOption('365');
     await page.getByRole('button', { name: 'Create key' }).click();

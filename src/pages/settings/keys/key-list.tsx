@@ -34,9 +34,7 @@ export function addKeyList(router: SettingsRouter, { db }: SiteParts, { requireS
   router.get(KEYS_PATH, requireSession, async (ctx) => {
     const search = readListSearch(ctx, MAX_LABEL);
     if (search === undefined) return;
-    const list = await loadKeyList(db, ctx, search);
-    const body = list.counts.total === 0 ? <NoKeys isSuspended={list.isSuspended} /> : <KeyListPage {...list} />;
-    settingsPage(ctx, { title: 'Keys', tab: 'keys' }, body);
+    settingsPage(ctx, { title: 'Keys', tab: 'keys' }, <KeyListPage {...await loadKeyList(db, ctx, search)} />);
   });
 }
 
@@ -74,29 +72,13 @@ function KeyListPage({ isSuspended, isRecent, search, counts, keys }: KeyList): 
           No key has “<UserText text={search} />” in its label or prefix. <a href={KEYS_PATH}>Show all keys</a>
         </p>
       )}
-      {counts.active + counts.rolled === 0 && search === '' && <p class="empty">You have no active keys</p>}
+      {counts.active + counts.rolled === 0 && search === '' && (
+        <p class="empty">You have no active keys. Every call needs one.</p>
+      )}
       <KeyTable caption="Active keys" rows={keys.rows.filter(isAccepted)} canRoll canRevoke={!isSuspended} />
       {inactive.length > 0 && <h2>Inactive keys</h2>}
       <KeyTable caption="Inactive keys" rows={inactive} canRevoke={false} />
       <Pager page={keys} />
-    </div>
-  );
-}
-
-function NoKeys({ isSuspended }: { readonly isSuspended: boolean }): VNode {
-  return (
-    <div class="empty">
-      <p>
-        <strong>You have no keys yet.</strong> Every call needs one.
-      </p>
-      {!isSuspended && (
-        <p>
-          <Button href={`${KEYS_PATH}/new`} tone="primary" label="Create your first key" />
-        </p>
-      )}
-      <p>
-        <a href="/docs/guides/calling-the-api">How to call the API</a>
-      </p>
     </div>
   );
 }

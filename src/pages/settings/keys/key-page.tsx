@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { listEvents } from '../../../events/events.js';
-import { isAccepted, hintsOf, stateOf, type KeyRecord } from '../../../keys/key-record.js';
+import { isAccepted, hintsOf } from '../../../keys/key-record.js';
 import { findPredecessor } from '../../../keys/keys.js';
 import { formatCount } from '../../../platform/text/count.js';
 import { readUsage, type OutcomeTotal } from '../../../usage/read-usage.js';
@@ -65,7 +65,7 @@ function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNo
       <KeyFacts
         record={record}
         canChange={canChange}
-        more={{ Replaces: replaced !== undefined && <Predecessor record={replaced} /> }}
+        more={{ Replaces: replaced !== undefined && <KeyReference prefix={replaced.prefix} label={null} /> }}
       />
       {record.lastRefusedAt !== null && !canChange && refusals > 0 && (
         <Notice tone="warning">
@@ -113,33 +113,6 @@ function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNo
     </>
   );
 }
-
-/** The key that another one replaces, and its state. */
-function Predecessor({ record }: { readonly record: KeyRecord }): VNode {
-  const { prefix } = record;
-  const state = stateOf(record);
-  const end = 'at' in state ? state.at : record.expiresAt;
-  return (
-    <>
-      <KeyReference prefix={prefix} label={null} />{' '}
-      <span class="muted">
-        {PREDECESSOR_STATES[state.kind]} {end !== null && <Time at={end} />}
-      </span>{' '}
-      {!record.isSuspended && isAccepted(record) && (
-        <a class="small" href={`${keyPath(prefix)}/revoke`} aria-label={`Revoke ${prefix}`}>
-          Revoke
-        </a>
-      )}
-    </>
-  );
-}
-
-const PREDECESSOR_STATES = {
-  active: 'active until',
-  rolled: 'active until',
-  expired: 'ended',
-  revoked: 'revoked',
-} as const;
 
 /** @returns the outcome of the first requests with a key, in a sentence */
 function describeFirst({ operation, outcome }: OutcomeTotal): string {
