@@ -12,7 +12,8 @@ import { optionOf, Pager, readListPage, Switch } from '../../parts/forms/list-pa
 import { PageError } from '../../parts/frame/error-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
-import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total, UsageOverTime } from '../../parts/usage.js';
+import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total } from '../../parts/usage.js';
+import { UsageOverTime } from '../../parts/usage-chart.js';
 import { pageAddress, queryOf } from '../../parts/web/addresses.js';
 import {
   addressOf,
