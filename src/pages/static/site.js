@@ -23,22 +23,6 @@ const NEAR_LINE_PX = 8;
 /** Browsers round the height of a page and how far it is scrolled, in CSS pixels. */
 const ROUNDING_PX = 2;
 
-/** The names of the statuses that a call from the page may get, also from a proxy. HTTP/2 does not send them. */
-const STATUS_NAMES = {
-  200: 'OK',
-  304: 'Not Modified',
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  429: 'Too Many Requests',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  502: 'Bad Gateway',
-  503: 'Service Unavailable',
-  504: 'Gateway Timeout',
-};
-
 /** @returns every element that a selector matches, within another or in the page */
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
@@ -49,14 +33,12 @@ function element(name, className, ...content) {
   return made;
 }
 
-/** Copies `read()` when the button is pressed; does nothing if that is undefined. */
-function copyBy(button, read) {
+/** Makes a button copy the code beside it. */
+function enableCopying(button) {
   const content = [...button.childNodes];
   button.addEventListener('click', async () => {
-    const text = read();
-    if (text === undefined) return;
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(button.closest('figure').querySelector('code').textContent);
       button.textContent = 'Copied';
     } catch {
       button.textContent = 'Select and copy';
@@ -198,17 +180,14 @@ function scrollIntoRow(row, part) {
 }
 
 /** The search in the header; operators have none. */
-const searchField = document.querySelector('[aria-keyshortcuts="/"]');
+const searchField = document.querySelector('.site-search .input');
 
-/** Leads the key `/` to the search, unless the reader has turned that off. */
+/** Leads Ctrl+K, or ⌘K, to the search. */
 function search(event) {
-  const isSlash = event.key === '/' && !event.ctrlKey && !event.metaKey && !event.altKey;
-  const isTyping = event.target.closest?.('input:not([type="radio"], [type="checkbox"]), textarea, select');
-  if (!isSlash || isTyping || searchField === null || recall('search-slash') === 'off') return;
+  if (event.key !== 'k' || !(event.ctrlKey || event.metaKey) || searchField === null) return;
   event.preventDefault();
   // On a narrow screen the field is on a page of its own.
   if (!searchField.checkVisibility()) return searchField.form.requestSubmit();
-  searchField.focus();
   searchField.select();
 }
 
@@ -231,21 +210,6 @@ function searchWhileTyping(parts) {
   });
 }
 
-/** Makes a checkbox turn the key `/` off, and on again. */
-function rememberSlash(checkbox) {
-  checkbox.checked = recall('search-slash') !== 'off';
-  checkbox.addEventListener('change', () => remember('search-slash', checkbox.checked ? 'on' : 'off'));
-}
-
-/** Makes a link to a heading copy its address as well. */
-function enableLinkCopying(link) {
-  link.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(link.href).catch(() => undefined);
-    link.dataset.copied = '';
-    setTimeout(() => delete link.dataset.copied, COPIED_MS);
-  });
-}
-
 /** @returns the request that a form describes, without its key */
 function readRequest(form) {
   const headers = {};
@@ -259,18 +223,6 @@ function readRequest(form) {
   }
   url.pathname = path;
   return { url: String(url), headers };
-}
-
-/** @returns a command for a shell, with `$CATALOG_API_KEY` for the key */
-function curlOf({ url, headers }, key) {
-  const quote = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-  const lines = ['curl -H "Authorization: Bearer $CATALOG_API_KEY"'];
-  for (const [name, value] of Object.entries(headers)) lines.push(`-H ${quote(`${name}: ${value}`)}`);
-  const command = [...lines, quote(url)].join(' \\\n  ');
-  // A key may have been pasted into another field.
-  return key === ''
-    ? command
-    : command.replaceAll(key, '$CATALOG_API_KEY').replaceAll(encodeURIComponent(key), '$CATALOG_API_KEY');
 }
 
 /** Makes the samples beside a form call what the form describes. No sample ever contains the key. */
@@ -301,7 +253,6 @@ function keepSamples(form, key) {
 /** Makes a form call an operation. The key exists only in the fields of the page. */
 function enableTrying(form) {
   const key = form.querySelector('[data-key]');
-  const copy = form.querySelector('[data-try-copy]');
   const status = form.querySelector('[data-try-status]');
   const answer = form.querySelector('[data-try-answer]');
   let call;
@@ -318,11 +269,6 @@ function enableTrying(form) {
     for (const other of all('[data-key]')) other.value = key.value;
   });
   keepSamples(form, key);
-  copy.hidden = !navigator.clipboard;
-  copyBy(copy, () => {
-    if (!all('[data-parameter]', form).every((input) => input.reportValidity())) return undefined;
-    return curlOf(readRequest(form), key.value.trim());
-  });
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     const { url, headers } = readRequest(form);
@@ -363,9 +309,8 @@ function showAnswer(status, answer, response, text, ms) {
   const { status: code, ok, headers } = response;
   const bytes = new Blob([text]).size;
   const size = bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(1)} kB`;
-  const name = STATUS_NAMES[code] ?? response.statusText;
   const tone = ok || code === 304 ? 'ok' : 'danger';
-  const badge = element('span', `badge tone-${tone}`, `${code} ${name}`.trim());
+  const badge = element('span', `badge tone-${tone}`, `${code} ${response.statusText}`.trim());
   const facts = [`${Math.round(ms)} ms`, size].map((fact) => element('span', '', fact));
   status.replaceChildren(element('p', 'cluster', badge, ...facts));
   const isJson = /\bjson\b/.test(headers.get('Content-Type') ?? '');
@@ -496,16 +441,9 @@ function replaceAnswer({ dataset: { address } }) {
 applyTheme(recall('theme'));
 all('[data-theme-choice]').forEach(rememberTheme);
 // Browsers offer the clipboard on https and on loopback only.
-if (navigator.clipboard) {
-  for (const button of all('[data-copy]'))
-    copyBy(button, () => button.closest('figure').querySelector('code').textContent);
-  all('.anchor').forEach(enableLinkCopying);
-} else {
-  all('[data-copy]').forEach((button) => (button.hidden = true));
-}
+all('[data-copy]').forEach(navigator.clipboard ? enableCopying : (button) => (button.hidden = true));
 all('[data-remember]').forEach(rememberChoice);
 all('pre[tabindex], .table-scroll').forEach((box) => sizes.observe(box));
-all('[data-search-slash]').forEach(rememberSlash);
 const results = all('[data-results]');
 if (results.length > 0) searchWhileTyping(results);
 all('[data-try]').forEach(enableTrying);

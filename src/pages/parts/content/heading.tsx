@@ -27,7 +27,7 @@ export function Heading({ level, id, text, children = text }: HeadingProps): VNo
   );
 }
 
-/** The link to a heading, which appears when the pointer or the focus is on it. The script copies its address. */
+/** The link to a heading, which appears when the pointer or the focus is on it. */
 export function HeadingLink({ id, text }: { readonly id: string; readonly text: string }): VNode {
   return (
     <a class="anchor" href={`#${id}`} aria-label={`Link to ${text}`}>

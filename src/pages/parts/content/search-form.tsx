@@ -18,7 +18,7 @@ export function SearchBox({ query }: { readonly query: string | undefined }): VN
           value={query}
           maxLength={MAX_QUERY}
           aria-label="Search the documentation"
-          aria-keyshortcuts="/"
+          aria-keyshortcuts="Control+K Meta+K"
           placeholder="Search"
           autocapitalize="none"
           autocomplete="off"
@@ -26,9 +26,6 @@ export function SearchBox({ query }: { readonly query: string | undefined }): VN
           enterkeyhint="search"
           autofocus={query === ''}
         />
-        <kbd class="scripted" aria-hidden="true">
-          /
-        </kbd>
         <button class="search-button" type="submit" aria-label="Search">
           <svg class="magnifier" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
             <circle cx="6.5" cy="6.5" r="4.75" />

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { CodeBlock } from '../../parts/content/components.js';
+import { Button, CodeBlock } from '../../parts/content/components.js';
 import { Field } from '../../parts/forms/form.js';
 import type { Parameter, PlacedOperation } from './contract.js';
 
@@ -50,14 +50,7 @@ export function TryIt({ operation: { operationId, path }, parameters, url }: Try
             spellcheck={false}
           />
         ))}
-        <div class="cluster">
-          <button class="button button-primary" type="submit">
-            Send
-          </button>
-          <button class="button button-quiet" type="button" data-try-copy>
-            Copy as curl
-          </button>
-        </div>
+        <Button tone="primary" label="Send" />
         <div role="status" class="try-status" data-try-status />
         <div data-try-answer hidden>
           <CodeBlock label="Response body" code="" />

@@ -61,12 +61,6 @@ export function addSearch(router: PageRouter, search: () => Promise<Search>): vo
             </p>
           )}
         </div>
-        <label class="checkbox small muted scripted">
-          <input type="checkbox" data-search-slash checked autocomplete="off" />
-          <span>
-            Press <kbd>/</kbd> on any page to search
-          </span>
-        </label>
       </div>,
     );
   });
