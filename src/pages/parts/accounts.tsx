@@ -57,7 +57,7 @@ export function SessionTable({ sessions, own }: SessionTableProps): VNode {
     <Table
       caption="Sessions"
       hasCards
-      columns={['Browser', 'Signed in', 'Last seen', ...(own ? [{ label: 'Actions', actions: true } as const] : [])]}
+      columns={['Browser', 'Signed in', 'Last seen', ...(own ? [{ label: 'Actions', kind: 'actions' } as const] : [])]}
       rows={sessions.map(({ id, userAgent, signedInAt, way, address, lastSeenAt }) => [
         <>
           {browserName(userAgent)} {id === own?.id && <Badge tone="ok">This browser</Badge>}

@@ -28,16 +28,16 @@ export interface SiteParts extends DeadlineParts {
 
 /** The fonts that the stylesheet names. */
 export const FONTS = ['source-sans-3.woff2', 'ibm-plex-mono.woff2'] as const;
-type FontName = (typeof FONTS)[number];
 
-/** The picture that chats show of a link, and the icon of a page on a home screen. */
-export const IMAGES = ['social-card.png', 'apple-touch-icon.png'] as const;
-type ImageName = (typeof IMAGES)[number];
+/** The other files that pages load: also the picture that chats show of a link, and the icon on a home screen. */
+export const FILES = ['site.js', 'favicon.svg', 'social-card.png', 'apple-touch-icon.png'] as const;
+
+export type FileName = 'site.css' | (typeof FILES | typeof FONTS)[number];
 
 /** The static files of the pages, kept in memory. */
 export interface StaticFiles {
   /** Where each is served, with a hash of its content: `/assets/site.3f2a….css`. */
-  readonly paths: Readonly<Record<'site.css' | 'site.js' | 'favicon.svg' | ImageName | FontName, string>>;
+  readonly paths: Readonly<Record<FileName, string>>;
   /** For browsers and programs that request `/favicon.ico` without looking at a page. */
   readonly favicon: Representation;
   /** Every file by its path. */

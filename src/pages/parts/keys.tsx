@@ -178,7 +178,7 @@ export function KeyTable({ caption, rows, canRoll = false, canRevoke }: KeyTable
         hasActive ? 'Expires' : 'Ended',
         'Created',
         'Plan',
-        ...(hasActions ? [{ label: 'Actions', actions: true } as const] : []),
+        ...(hasActions ? [{ label: 'Actions', kind: 'actions' } as const] : []),
       ]}
       rows={rows.map((record) => [
         <>

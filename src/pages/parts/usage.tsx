@@ -75,8 +75,8 @@ export function total(counts: UsageCounts): number {
 
 /** @returns the sum of several rows */
 export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
-  const sums = KIND_NAMES.map((kind) => [kind, rows.reduce((added, row) => added + row[kind], 0)]);
-  return Object.fromEntries(sums) as unknown as UsageCounts;
+  const sums = KIND_NAMES.map((kind) => [kind, rows.reduce((added, row) => added + row[kind], 0)] as const);
+  return Object.fromEntries(sums) as Readonly<Record<keyof UsageCounts, number>>;
 }
 
 /** @returns the share of requests with success (2xx or 304), such as `99.9%`: 100% only for all. A dash for no requests */

@@ -13,43 +13,32 @@ interface TableProps {
   readonly totals?: readonly ComponentChildren[];
 }
 
-type Column =
-  | string
-  | { readonly label: string; readonly numeric: true }
-  | { readonly label: string; readonly actions: true };
+type Column = string | { readonly label: string; readonly kind: 'numeric' | 'actions' };
 
-/** A table that scrolls where it is wider than the page. */
+/** A table that scrolls by itself where it is wider than the page. */
 export function Table({ caption, columns, rows, totals, hasCards = false }: TableProps): VNode {
-  const classOf = (index: number): string | undefined => {
-    const column = columns[index];
-    if (typeof column !== 'object') return undefined;
-    return 'numeric' in column ? 'numeric' : 'actions';
-  };
-  const labelOf = (index: number): string | undefined => {
-    const column = columns[index];
-    if (!hasCards || column === undefined) return undefined;
-    if (typeof column === 'string') return column;
-    return 'numeric' in column ? column.label : undefined;
-  };
-  const cellOf = (cell: ComponentChildren, index: number): VNode =>
-    index === 0 ? (
-      <th key={index} scope="row">
+  const heads = columns.map((column) => (typeof column === 'string' ? { label: column, kind: undefined } : column));
+  const cellOf = (cell: ComponentChildren, index: number): VNode => {
+    const { label, kind } = heads[index] ?? { label: '', kind: undefined };
+    return index === 0 ? (
+      <th key={label} scope="row">
         {cell}
       </th>
     ) : (
-      <td key={index} class={classOf(index)} data-label={labelOf(index)}>
+      <td key={label} class={kind} data-label={hasCards && kind !== 'actions' ? label : undefined}>
         {cell}
       </td>
     );
+  };
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
       <table class={hasCards ? 'table table-cards' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {columns.map((column, index) => (
-              <th key={index} scope="col" class={classOf(index)}>
-                {typeof column === 'object' ? column.label : column}
+            {heads.map(({ label, kind }) => (
+              <th key={label} scope="col" class={kind}>
+                {label}
               </th>
             ))}
           </tr>
@@ -70,6 +59,6 @@ export function Table({ caption, columns, rows, totals, hasCards = false }: Tabl
 }
 
 /** @returns columns that hold numbers */
-export function numeric(...labels: readonly string[]): readonly { readonly label: string; readonly numeric: true }[] {
-  return labels.map((label) => ({ label, numeric: true }));
+export function numeric(...labels: readonly string[]): readonly Column[] {
+  return labels.map((label) => ({ label, kind: 'numeric' }));
 }

@@ -1,9 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Representation } from '../../../http/response/representation.js';
-import { FONTS, IMAGES, type StaticFiles } from '../context.js';
-
-type FileName = keyof StaticFiles['paths'];
+import { FILES, FONTS, type FileName, type StaticFiles } from '../context.js';
 
 /** The parts of the stylesheet in `src/pages/static/styles`, in the order of the cascade. */
 const STYLES = [
@@ -13,15 +11,13 @@ const STYLES = [
   'media',
 ];
 
-/** The files that pages load, each with its media type. */
-const MEDIA_TYPES: Readonly<Record<FileName, string>> = {
-  'site.css': 'text/css; charset=utf-8',
-  'site.js': 'text/javascript; charset=utf-8',
-  'favicon.svg': 'image/svg+xml',
-  'social-card.png': 'image/png',
-  'apple-touch-icon.png': 'image/png',
-  'source-sans-3.woff2': 'font/woff2',
-  'ibm-plex-mono.woff2': 'font/woff2',
+/** The media type of each file, by the end of its name. */
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  woff2: 'font/woff2',
 };
 
 /** The name of a file changes with its content, so a client may keep it for a year. */
@@ -37,23 +33,21 @@ const DIGITS = 12;
  */
 export async function readStaticFiles(packageRoot: string): Promise<StaticFiles> {
   const folder = `${packageRoot}/src/pages/static`;
-  const contents = new Map<FileName, Buffer>();
-  for (const name of ['site.js', 'favicon.svg', ...IMAGES, ...FONTS] as const) {
-    contents.set(name, await readFile(`${folder}/${name}`));
-  }
-  const pathTo = (name: FileName): string => {
-    const digits = hash('sha256', contents.get(name) ?? '').slice(0, DIGITS);
-    return `/assets/${name.replace('.', `.${digits}.`)}`;
+  const paths = {} as Record<FileName, string>;
+  const representations = new Map<string, Representation>();
+  const add = (name: FileName, content: Buffer | string): void => {
+    const [base = '', extension = ''] = name.split('.');
+    const path = `/assets/${base}.${hash('sha256', content).slice(0, DIGITS)}.${extension}`;
+    paths[name] = path;
+    representations.set(path, new Representation(content, MEDIA_TYPES[extension] ?? '', 'small'));
   };
+  for (const name of [...FILES, ...FONTS]) add(name, await readFile(`${folder}/${name}`));
   const styles = await Promise.all(STYLES.map((name) => readFile(`${folder}/styles/${name}.css`, 'utf8')));
-  const stylesheet = FONTS.reduce((text, font) => text.replace(font, pathTo(font)), styles.join('\n'));
-  contents.set('site.css', Buffer.from(stylesheet));
-  const files = [...contents].map(([name, content]) => ({ name, path: pathTo(name), content }));
+  const stylesheet = FONTS.reduce((text, font) => text.replace(font, paths[font]), styles.join('\n'));
+  add('site.css', stylesheet);
   return {
+    paths,
+    representations,
     favicon: new Representation(await readFile(`${folder}/favicon.ico`), 'image/x-icon'),
-    paths: Object.fromEntries(files.map(({ name, path }) => [name, path])) as StaticFiles['paths'],
-    representations: new Map(
-      files.map(({ name, path, content }) => [path, new Representation(content, MEDIA_TYPES[name], 'small')]),
-    ),
   };
 }

@@ -84,7 +84,7 @@ function PasskeysPage({ passkeys, publicUrl, isPossible, isSuspended }: Passkeys
           <Table
             caption="Passkeys"
             hasCards
-            columns={['Name', 'Created', 'Last used', { label: 'Actions', actions: true }]}
+            columns={['Name', 'Created', 'Last used', { label: 'Actions', kind: 'actions' }]}
             rows={passkeys.map(({ id, name, isSynced, createdAt, lastUsedAt }) => [
               <>
                 <UserText text={name} /> {isSynced && <Badge tone="info">Synced</Badge>}
