@@ -133,32 +133,19 @@ describe('the files and the links of the pages', () => {
     }
   });
 
-  it('each guide is served as Markdown with its title, and its page names that address', async () => {
-    for (const name of Object.keys(GUIDES)) {
-      const path = `/docs/guides/${name}`;
+  it('each guide for developers is listed, on its page, as Markdown and in /llms.txt, under the public URL', async () => {
+    const [list, llms] = await Promise.all(['/docs/guides', '/llms.txt'].map((path) => visitor.get(path)));
+    for (const [name, description] of Object.entries(GUIDES)) {
+      const [title, path] = [await readTitle(name), `/docs/guides/${name}`];
+      assert.ok(list?.text.includes(`<a href="${path}">${title}</a>`), name);
+      assert.ok(llms?.text.includes(`- [${title}](${service.publicUrl}${path}.md): ${description}\n`), name);
       const { text } = await visitor.get(`${path}.md`);
-      assert.ok(text.startsWith(`# ${await readTitle(name)}\n\n`), name);
-      assert.ok(!text.includes('127.0.0.1:8080'), name);
-      const page = (await visitor.get(path, { accept: 'text/html' })).text;
+      assert.ok(text.startsWith(`# ${title}\n\n`) && !text.includes('127.0.0.1:8080'), name);
+      const page = (await visitor.get(path, BROWSER)).text;
       assert.ok(page.includes(`<link rel="alternate" type="text/markdown" href="${path}.md"/>`), name);
     }
     const { text } = await visitor.get('/docs/guides/generate-an-sdk.md');
     assert.ok(text.includes(`npx openapi-typescript ${service.publicUrl}/openapi.yaml -o catalog.d.ts\n`));
-  });
-
-  it('/llms.txt has sections that list every guide for developers under the public URL', async () => {
-    const { text } = await visitor.get('/llms.txt');
-    assert.deepEqual(
-      Array.from(text.matchAll(/^## (.+)$/gm), ([, section]) => section),
-      ['API', 'Guides'],
-    );
-    for (const line of text.split('\n').filter((each) => each.startsWith('- '))) {
-      assert.ok(line.includes(`](${service.publicUrl}/`), line);
-    }
-    for (const [name, description] of Object.entries(GUIDES)) {
-      const title = await readTitle(name);
-      assert.ok(text.includes(`- [${title}](${service.publicUrl}/docs/guides/${name}.md): ${description}\n`), name);
-    }
   });
 
   it('/robots.txt keeps crawlers out of the settings and sign-in, and /favicon.ico is an icon of 32 by 32 pixels', async () => {
@@ -169,22 +156,11 @@ describe('the files and the links of the pages', () => {
     assert.equal(bytes.readUInt32LE(14), bytes.length - 22);
   });
 
-  it('each guide is listed for its readers', async () => {
-    for (const [reader, path, guides] of [
-      [visitor, '/docs/guides', Object.keys(GUIDES)],
-      [operator, '/guides', Object.keys(OPERATOR_GUIDES)],
-    ] as const) {
-      const list = await reader.get(path);
-      for (const name of guides) {
-        assert.ok(list.text.includes(`<a href="${path}/${name}">${await readTitle(name)}</a>`), name);
-      }
-    }
-  });
-
   it('the guides for operators open without a session on the operator pages, and are not on the public ones', async () => {
     const somebody = new Visitor(operator.url);
-    const { text } = await visitor.get('/llms.txt');
+    const [{ text }, list] = [await visitor.get('/llms.txt'), await somebody.get('/guides')];
     for (const name of Object.keys(OPERATOR_GUIDES)) {
+      assert.ok(list.text.includes(`<a href="/guides/${name}">${await readTitle(name)}</a>`), name);
       assert.equal((await somebody.get(`/guides/${name}`)).status, 200, name);
       for (const path of [`/docs/guides/operators/${name}`, `/docs/guides/${name}`, `/guides/${name}`]) {
         assert.equal((await visitor.get(path, BROWSER)).status, 404, path);

@@ -2,11 +2,10 @@ import type { Knex } from 'knex';
 import { addPasskey } from '../../src/accounts/passkeys.js';
 import { createDeveloper } from '../../src/developers/developers.js';
 import { createKey } from '../../src/keys/keys.js';
-import { writeFailures } from '../../src/usage/failed-requests.js';
 import { somePublicKey } from '../support/http/authenticator.js';
 import { addHistory } from '../support/keys/many-keys.js';
 import { addUsage, rollUp } from '../support/keys/usage.js';
-import { createSampleDeveloper } from './sample-developer.js';
+import { addFailures, createSampleDeveloper } from './sample-developer.js';
 
 /** A developer of the database, with the prefix of one of their keys. */
 export interface Person {
@@ -21,24 +20,12 @@ async function create(db: Knex, projectName: string): Promise<number> {
   return (await createDeveloper(db, { projectName, attributionRequired: false })).id;
 }
 
-async function addFailures(db: Knex, developerId: number, number: number, keys: readonly number[]): Promise<void> {
-  await writeFailures(
-    db,
-    Array.from({ length: number }, (_, index) => ({
-      developerId,
-      keyId: keys[index % keys.length] ?? NaN,
-      at: Date.now() - index * 1_000,
-      requestId: `7d3c1f0a-5a0e-4a8e-9f7b-${String(index).padStart(12, '0')}`,
-      method: 'GET',
-      path: `/api/v1/titles/t${index}`,
-      operation: 'getTitle',
-      status: 404,
-      code: 'title_not_found',
-      detail: 'No title has this id.',
-      durationMs: 1,
-    })),
+/** @returns as many failed requests */
+const failures = (number: number) =>
+  Array.from(
+    { length: number },
+    (_, index) => [`/api/v1/titles/t${index}`, 'getTitle', 'title_not_found', 'No title has this id.'] as const,
   );
-}
 
 /** Developers in the states that pages must show. */
 export const PEOPLE = {
@@ -55,7 +42,7 @@ export const PEOPLE = {
     await addPasskey(db, { developerId }, { ...somePublicKey(), name: 'Security key' });
     await addUsage(db, prefix, 1, { rateLimited: 1 });
     await rollUp(db);
-    await addFailures(db, developerId, 1, keys);
+    await addFailures(db, developerId, keys, failures(1));
     return { developerId, prefix };
   },
 
@@ -64,7 +51,7 @@ export const PEOPLE = {
     const { developerId, prefix } = await createSampleDeveloper(db);
     await addHistory(db, developerId, MANY);
     const keys = await db('api_keys').where({ developer_id: developerId }).orderBy('prefix').pluck<number[]>('id');
-    await addFailures(db, developerId, 2 * MANY, [keys[0] ?? NaN, keys.at(-1) ?? NaN]);
+    await addFailures(db, developerId, [keys[0] ?? NaN, keys.at(-1) ?? NaN], failures(2 * MANY));
     return { developerId, prefix };
   },
 } satisfies Readonly<Record<string, (db: Knex) => Promise<Person>>>;

@@ -2,7 +2,7 @@ import type { Knex } from 'knex';
 import { linkIdentity } from '../../src/accounts/identities.js';
 import { addPasskey } from '../../src/accounts/passkeys.js';
 import { createDeveloper } from '../../src/developers/developers.js';
-import { ERROR_CODES } from '../../src/errors.js';
+import { ERROR_CODES, type ErrorCode } from '../../src/errors.js';
 import { writeFailures } from '../../src/usage/failed-requests.js';
 import { createKey, type CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
@@ -23,12 +23,9 @@ export async function createSampleDeveloper(db: Knex): Promise<{ developerId: nu
     const expires = days === undefined ? undefined : ({ kind: 'after', seconds: days * DAY_SECONDS } as const);
     return createKey(db, { developerId, planId: 'pro', label, expires });
   };
-  const change = async ({ prefix }: CreatedKey, columns: Readonly<Record<string, string>>): Promise<void> => {
-    for (const [name, value] of Object.entries(columns)) {
-      await db('api_keys')
-        .where({ prefix })
-        .update(name, db.raw(`now() - interval '${value}'`));
-    }
+  const change = async ({ prefix }: { prefix: string }, ago: Readonly<Record<string, string>>): Promise<void> => {
+    const columns = Object.entries(ago).map(([name, interval]) => [name, db.raw(`now() - interval '${interval}'`)]);
+    await db('api_keys').where({ prefix }).update(Object.fromEntries(columns));
   };
   const [production, staging, laptop] = [await create('production'), await create('staging'), await create('laptop')];
   await revokeKey(db, laptop.prefix);
@@ -41,12 +38,8 @@ export async function createSampleDeveloper(db: Knex): Promise<{ developerId: nu
   await change(replaced, { created_at: '90 days', expires_at: '2 days' });
   await linkIdentity(db, developerId, { issuer: 'https://accounts.example.com', subject: '10769150350006150715' });
   const { successor } = await rollKey(db, production.prefix, DAY_SECONDS);
-  await db('api_keys')
-    .where({ prefix: production.prefix })
-    .update({ last_used_at: db.raw("now() - interval '3 hours'"), created_at: db.raw("now() - interval '14 months'") });
-  await db('api_keys')
-    .where({ prefix: successor.prefix })
-    .update({ last_used_at: db.raw("now() - interval '1 minute'") });
+  await change(production, { last_used_at: '3 hours', created_at: '14 months' });
+  await change(successor, { last_used_at: '1 minute' });
   const phone = await addPasskey(
     db,
     { developerId },
@@ -56,13 +49,9 @@ export async function createSampleDeveloper(db: Knex): Promise<{ developerId: nu
     .where({ id: phone })
     .update({ last_used_at: db.raw("now() - interval '2 days'") });
   await addPasskey(db, { developerId }, { ...somePublicKey(), name: 'Security key' });
-  for (const [{ prefix }, scale] of [
-    [production, 900],
-    [staging, 120],
-  ] as const) {
-    await addUsage(db, prefix, scale);
-  }
-  await addFailures(db, developerId, staging.prefix);
+  await addUsage(db, production.prefix, 900);
+  await addUsage(db, staging.prefix, 120);
+  await addSomeFailures(db, developerId, staging.prefix);
   return { developerId, prefix: staging.prefix };
 }
 
@@ -89,9 +78,9 @@ async function addUsage(db: Knex, prefix: string, scale: number): Promise<void> 
 }
 
 /** Adds a failed request of each of a few kinds. */
-async function addFailures(db: Knex, developerId: number, prefix: string): Promise<void> {
-  const [keyId = 0] = await db('api_keys').where({ prefix }).pluck<number[]>('id');
-  const failures = [
+async function addSomeFailures(db: Knex, developerId: number, prefix: string): Promise<void> {
+  const keys = await db('api_keys').where({ prefix }).pluck<number[]>('id');
+  await addFailures(db, developerId, keys, [
     ['/api/v1/titles/blade-runer', 'getTitle', 'title_not_found', 'No title has this id.'],
     [
       '/api/v1/changes?since=1690000000',
@@ -101,14 +90,25 @@ async function addFailures(db: Knex, developerId: number, prefix: string): Promi
     ],
     ['/api/v1/me', 'getMe', 'rate_limit_exceeded', "You have used up your plan's requests per minute. Wait 12 s."],
     ['/api/v1/stats', 'getStats', 'service_unavailable', 'The service is temporarily unavailable.'],
-  ] as const;
+  ]);
+}
+
+type FailureText = readonly [path: string, operation: string, code: ErrorCode, detail: string];
+
+/** Adds failed requests of keys in turn, the newest first, some time apart. */
+export async function addFailures(
+  db: Knex,
+  developerId: number,
+  keys: readonly number[],
+  failures: readonly FailureText[],
+): Promise<void> {
   await writeFailures(
     db,
     failures.map(([path, operation, code, detail], index) => ({
       developerId,
-      keyId,
+      keyId: keys[index % keys.length] ?? NaN,
       at: Date.now() - index * 3_000_000,
-      requestId: `7d3c1f0a-5a0e-4a8e-9f7b-0c1d2e3f4a5${index}`,
+      requestId: `7d3c1f0a-5a0e-4a8e-9f7b-${String(index).padStart(12, '0')}`,
       method: 'GET',
       path,
       operation,
