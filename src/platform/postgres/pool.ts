@@ -91,7 +91,7 @@ export class Pool {
         if (sqlState(error) === TOO_MANY_CONNECTIONS) throw tooManyConnections(error);
         // The driver's pool has no error of its own for a connection that was not free, or not made, in time.
         const isOverdue = this.acquireTimeoutMs > 0 && sqlState(error) === '' && performance.now() >= overdueAt;
-        throw isOverdue ? new DatabaseTimeout('no connection in time', { cause: error }) : toConnectionError(error);
+        throw isOverdue ? new DatabaseTimeout((error as Error).message, { cause: error }) : toConnectionError(error);
       }
     }
   }
