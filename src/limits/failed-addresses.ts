@@ -16,8 +16,17 @@ export interface FailedAddress {
 export class FailedAddresses {
   readonly #failures = new LRUCache<string, number>({ max: MAX_SLOTS });
 
+  readonly #startedAt: number;
+
   /** @param now - in milliseconds since 1970 */
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(private readonly now: () => number = Date.now) {
+    this.#startedAt = now();
+  }
+
+  /** Since when failures are counted, in milliseconds since 1970. */
+  get since(): number {
+    return Math.max(this.#startedAt, (this.#hour() - 1) * HOUR_MS);
+  }
 
   /** Counts a failure. */
   count(address: string): void {

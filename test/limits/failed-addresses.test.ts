@@ -5,10 +5,12 @@ const HOUR_MS = 3_600_000;
 
 describe('the addresses whose keys failed', () => {
   it('addresses are counted in this hour and the one before, and listed by their number', () => {
-    let now = 1_000 * HOUR_MS;
+    const startedAt = 1_000.1 * HOUR_MS;
+    let now = startedAt;
     const addresses = new FailedAddresses(() => now);
     for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.2']) addresses.count(address);
     now += HOUR_MS;
+    assert.equal(addresses.since, startedAt);
     addresses.count('192.0.2.1');
     addresses.count('192.0.2.1');
     assert.deepEqual(addresses.list(10), [
@@ -17,6 +19,7 @@ describe('the addresses whose keys failed', () => {
     ]);
     assert.deepEqual(addresses.list(1), [{ address: '192.0.2.1', failures: 3 }]);
     now += HOUR_MS;
+    assert.equal(addresses.since, 1_001 * HOUR_MS);
     assert.deepEqual(addresses.list(10), [{ address: '192.0.2.1', failures: 2 }]);
   });
 
