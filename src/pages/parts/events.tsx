@@ -1,10 +1,13 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { Actor, DeveloperEvent } from '../../events/events.js';
+import type { Actor, DeveloperEvent, EventKind } from '../../events/events.js';
 import { WAYS } from './accounts.js';
 import { PlanName } from './content/plan-name.js';
 import { Table } from './content/table.js';
 import { RelativeTime, Time, UserText } from './content/components.js';
+import type { PageContext } from './context.js';
+import { optionOf } from './forms/list-page.js';
 import { KeyName, KeyReference } from './keys.js';
+import { queryOf } from './web/addresses.js';
 
 const ACTORS: Readonly<Record<Exclude<Actor, 'developer'>, string>> = {
   operator: 'Operator',
@@ -100,4 +103,39 @@ function describe({ kind, keyPrefix, details }: DeveloperEvent): ComponentChildr
     case 'signed_out':
       return 'Signed out';
   }
+}
+
+/** The groups that events can be limited to, as addresses have them, with their names. */
+export const EVENT_GROUPS = {
+  'key-changes': 'Key changes',
+  'account-changes': 'Account changes',
+  'sign-in': 'Sign-in',
+} as const;
+
+/** The group of each kind of event. */
+const GROUP_OF: Readonly<Record<EventKind, keyof typeof EVENT_GROUPS>> = {
+  created: 'key-changes',
+  rolled: 'key-changes',
+  revoked: 'key-changes',
+  expired: 'key-changes',
+  expiry_changed: 'key-changes',
+  plan_changed: 'key-changes',
+  label_changed: 'key-changes',
+  registered: 'account-changes',
+  renamed: 'account-changes',
+  suspended: 'account-changes',
+  reinstated: 'account-changes',
+  identity_linked: 'sign-in',
+  identity_unlinked: 'sign-in',
+  passkey_added: 'sign-in',
+  passkey_removed: 'sign-in',
+  signed_in: 'sign-in',
+  signed_out: 'sign-in',
+};
+
+/** Reads the group that `?kind=` names, and its kinds. @returns undefined for both without one, and for any other text */
+export function readEventGroup(ctx: PageContext) {
+  const group = optionOf(queryOf(ctx), 'kind', EVENT_GROUPS);
+  const kinds = group && (Object.keys(GROUP_OF) as EventKind[]).filter((kind) => GROUP_OF[kind] === group);
+  return { group, kinds };
 }

@@ -141,6 +141,13 @@ describe('the acts of an operator', () => {
       (await eventsOf(developerId)).slice(0, 5),
       ['revoked', 'plan_changed', 'plan_changed', 'reinstated', 'suspended'].map((kind) => `${kind} by operator`),
     );
+    const keyChanges = (await operator.get(`${developer}/events?kind=key-changes`)).text;
+    assert.ok(keyChanges.includes('Key revoked') && !keyChanges.includes('Account suspended'), keyChanges);
+    for (const path of [`${developer}/events?kind=nope`, '/developers?period=nope&sort=nope']) {
+      const { text } = await operator.get(path);
+      const named = new URLSearchParams(path.split('?')[1]).size;
+      assert.equal(text.split('=nope</code> was left out').length, named + 1, text);
+    }
     const { status, headers } = await operator.get(`/keys/${prefix}/revoke`);
     assert.deepEqual([status, headers.location], [303, `/keys/${prefix}`], 'no form for a key that is revoked');
     assert.equal((await operator.post(`${developer}/plan`, { plan: 'nope' })).status, 404);

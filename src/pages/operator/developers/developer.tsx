@@ -9,14 +9,24 @@ import { listKeysOf } from '../../../keys/keys.js';
 import { Identities, SessionTable } from '../../parts/accounts.js';
 import { Badge, BothTimes, Button, Facts, RelativeTime, UserText } from '../../parts/content/components.js';
 import { PlanName } from '../../parts/content/plan-name.js';
-import { EventTable } from '../../parts/events.js';
+import { EVENT_GROUPS, EventTable, readEventGroup } from '../../parts/events.js';
+import { findLeftOut, LeftOut } from '../../parts/forms/left-out.js';
 import { FailureList, KEPT, MAX_REQUEST_ID } from '../../parts/failed-requests.js';
 import { KeyTable } from '../../parts/keys.js';
-import { BY_PREFIX, BY_TIME, ListSearch, Pager, readListPage, readListSearch } from '../../parts/forms/list-page.js';
+import {
+  BY_PREFIX,
+  BY_TIME,
+  ListSearch,
+  Pager,
+  readListPage,
+  readListSearch,
+  Switch,
+} from '../../parts/forms/list-page.js';
 import { Outcomes } from '../../parts/usage.js';
 import { listFailures } from '../../../usage/failed-requests.js';
 import { readUsageByDeveloper, TOTAL_DAYS } from '../../../usage/usage-totals.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
+import { pageAddress } from '../../parts/web/addresses.js';
 import type { OperatorParts } from '../context.js';
 import { operatorPage } from '../layout.js';
 import { PageError } from '../../parts/frame/error-page.js';
@@ -202,12 +212,21 @@ export function addDeveloper(router: PageRouter, { db, config }: OperatorParts):
 
   router.get(`${DEVELOPERS}/:id/events`, async (ctx) => {
     const developer = await developerOf(ctx, db);
-    const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { developerId: developer.id, ...part }));
+    const { group, kinds } = readEventGroup(ctx);
+    const query = { developerId: developer.id, kinds };
+    const events = await readListPage(ctx, BY_TIME, (part) => listEvents(db, { ...query, ...part }));
     pageOfDeveloper(
       ctx,
       developer,
       'Events',
       <>
+        <LeftOut filters={findLeftOut(ctx, { kind: group })} />
+        <Switch
+          label="Events"
+          options={{ all: 'All events', ...EVENT_GROUPS }}
+          chosen={group ?? 'all'}
+          addressOf={(each) => pageAddress(ctx.path, each === 'all' ? [] : [['kind', each]])}
+        />
         <EventTable events={events.rows} developer="Developer" />
         <Pager page={events} />
       </>,

@@ -27,6 +27,7 @@ import {
   Switch,
   type ListPage,
 } from '../../parts/forms/list-page.js';
+import { findLeftOut, LeftOut } from '../../parts/forms/left-out.js';
 import { performAct } from '../acts.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
 import { COUNT_COLUMNS, countCells } from '../../parts/usage.js';
@@ -69,14 +70,18 @@ interface DeveloperList {
   readonly search: string;
   readonly period: keyof typeof PERIODS;
   readonly sort: keyof typeof SORTS;
+  readonly leftOut: ReturnType<typeof findLeftOut>;
 }
 
 /** Reads the page of the developers that an address names. @returns undefined once the request is redirected */
 async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList | undefined> {
   const search = readListSearch(ctx, MAX_PROJECT_NAME);
   if (search === undefined) return undefined;
-  const period = optionOf(queryOf(ctx), 'period', PERIODS) ?? '30d';
-  const sort = optionOf(queryOf(ctx), 'sort', SORTS) ?? 'newest';
+  const chosen = {
+    period: optionOf(queryOf(ctx), 'period', PERIODS),
+    sort: optionOf(queryOf(ctx), 'sort', SORTS),
+  };
+  const { period = '30d', sort = 'newest' } = chosen;
   const query = {
     span: PERIODS[period].span,
     ...(sort !== 'newest' && { sort }),
@@ -85,15 +90,16 @@ async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList
   const developers = await readListPage(ctx, { rank: 'number', developerId: 'number' }, (part) =>
     readUsageByDeveloper(db, { ...query, ...part }),
   );
-  return { developers, search, period, sort };
+  return { developers, search, period, sort, leftOut: findLeftOut(ctx, chosen) };
 }
 
 /** The developers and their requests. */
-function DeveloperListPage({ developers, search, period, sort }: DeveloperList): VNode {
+function DeveloperListPage({ developers, search, period, sort, leftOut }: DeveloperList): VNode {
   const addressOf = (changed: Partial<Record<'period' | 'sort', string>>): string =>
     pageAddress(DEVELOPERS, Object.entries({ ...(search !== '' && { q: search }), period, sort, ...changed }));
   return (
     <>
+      <LeftOut filters={leftOut} />
       <div class="toolbar">
         <p>
           <Button href={`${DEVELOPERS}/new`} tone="primary" label="Create a developer" />

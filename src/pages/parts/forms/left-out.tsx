@@ -13,6 +13,8 @@ const REASONS = {
   outcome: 'there is no such outcome',
   code: 'there is no such error',
   range: 'there is no such time range',
+  period: 'there is no such period',
+  sort: 'there is no such order',
   hour: 'it is not an hour, such as 2026-11-28T14:00',
 } as const;
 
