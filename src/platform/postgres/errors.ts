@@ -58,14 +58,18 @@ export function sqlState(error: unknown): string {
   return error instanceof pg.DatabaseError ? (error.code ?? '') : '';
 }
 
+/** The driver and its pool have no code for a connection that was not free, or not made, in time. */
+const TIMEOUT_OF_DRIVER = /^(?:timeout exceeded|timeout expired|Connection terminated due to connection timeout)/;
+
 /**
  * Gives the error of a failed connection its type. The driver and the operating system have many errors for that.
  *
- * @returns PostgreSQL's own error unchanged; any other error as the cause of a DatabaseUnavailable
+ * @returns PostgreSQL's own error unchanged; any other error as the cause of a DatabaseUnavailable or DatabaseTimeout
  */
 export function toConnectionError(error: unknown): Error {
   if (error instanceof pg.DatabaseError || error instanceof DatabaseUnavailable) return error;
   const reason =
     error instanceof AggregateError ? error.errors.map(String).join(', ') : error instanceof Error ? error.message : '';
-  return new DatabaseUnavailable(reason, { cause: error });
+  const Unavailable = TIMEOUT_OF_DRIVER.test(reason) ? DatabaseTimeout : DatabaseUnavailable;
+  return new Unavailable(reason, { cause: error });
 }

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { withTimeout } from '../async/with-timeout.js';
 import { Connection, connectionConfig, type ConnectionOptions } from './connection.js';
-import { DatabaseTimeout, DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
+import { DatabaseUnavailable, sqlState, toConnectionError } from './errors.js';
 
 /** How long a server may take to close its side of a connection, in milliseconds. A frozen server never does. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -76,22 +76,17 @@ export class Pool {
   /**
    * Takes a connection from the pool.
    *
-   * @throws DatabaseTimeout when no connection is free or made in time; DatabaseUnavailable, or the database's error,
-   *   when PostgreSQL refuses one
+   * @throws DatabaseUnavailable, or the database's error, when no connection is free in time or PostgreSQL refuses one
    */
   async connect(): Promise<PooledConnection> {
     for (;;) {
       if (this.#ending !== undefined) throw new DatabaseUnavailable('the pool is closed');
-      const overdueAt = performance.now() + this.acquireTimeoutMs;
       try {
         const connection = await this.#pool.connect();
         if (connection instanceof Connection && connection.createdAt >= this.#renewedAt) return connection;
         connection.release(true);
       } catch (error) {
-        if (sqlState(error) === TOO_MANY_CONNECTIONS) throw tooManyConnections(error);
-        // The driver's pool has no error of its own for a connection that was not free, or not made, in time.
-        const isOverdue = this.acquireTimeoutMs > 0 && sqlState(error) === '' && performance.now() >= overdueAt;
-        throw isOverdue ? new DatabaseTimeout((error as Error).message, { cause: error }) : toConnectionError(error);
+        throw sqlState(error) === TOO_MANY_CONNECTIONS ? tooManyConnections(error) : toConnectionError(error);
       }
     }
   }
