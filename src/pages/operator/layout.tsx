@@ -29,7 +29,7 @@ export function operatorFrame({ files, url, config, command, publicUrl }: Operat
 }
 
 function OperatorLayout(props: LayoutProps): VNode {
-  return <Document {...props} name={`Catalog operator on ${hostname()}`} header={<Brand label="Catalog operator" />} />;
+  return <Document {...props} name="Catalog operator" header={<Brand label="Catalog operator" />} />;
 }
 
 /**
