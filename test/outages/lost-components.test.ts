@@ -134,6 +134,7 @@ describe('several components that are lost together', () => {
     const faultOf = async (dependency: Dependency, seconds: number): Promise<string | undefined> => {
       lag = seconds;
       const components = (await load()).components.filter(({ name }) => name === OUTAGES[dependency].name);
+      assert.equal(components[0]?.lag, dependency === 'replica' ? seconds : 0);
       return components[0]?.fault?.label;
     };
     for (let losses = 1; losses <= 6; losses += 1) {

@@ -84,6 +84,8 @@ export function statusLoader({
 export interface Component {
   readonly name: string;
   readonly current: Omit<ComponentState, 'lossCount'>;
+  /** How far a replica is behind, in seconds; 0 for any other component, and if it is not known. */
+  readonly lag: number;
   /** What is wrong with it, and what to do. */
   readonly fault: Fault | undefined;
 }
@@ -93,7 +95,6 @@ export interface Fault extends Pick<Outage, 'consequence' | 'advice' | 'guide'> 
   readonly label: 'Down' | 'Slow' | 'Comes and goes' | 'Behind';
 }
 
-/** @param lag - of a replica, in seconds; undefined if it is not known */
 function judge(current: Component['current'], { name, ...outage }: Omit<Outage, 'forCallers'>, lag = 0): Component {
   const { state, losses } = current;
   const recent = losses.filter((at) => at > Date.now() - FLAPPING.withinMs).length;
@@ -114,7 +115,7 @@ function judge(current: Component['current'], { name, ...outage }: Omit<Outage, 
       guide: 'runbook#the-read-replica-lags',
     };
   }
-  return { name, current, fault };
+  return { name, current, lag, fault };
 }
 
 /** The effect of losing the identity provider. */

@@ -158,7 +158,7 @@ function Components({ components }: Status): VNode {
         caption="Components"
         hasCards
         columns={['Component', 'State', 'Since', 'What to do']}
-        rows={components.map(({ name, current: { losses, since }, fault }) => [
+        rows={components.map(({ name, current: { losses, since }, lag, fault }) => [
           name,
           <span>
             {fault === undefined ? (
@@ -166,6 +166,7 @@ function Components({ components }: Status): VNode {
             ) : (
               <Badge tone={fault.label === 'Down' ? 'danger' : 'warning'}>{fault.label}</Badge>
             )}
+            {lag >= 1 && <span class="muted small"> {Math.round(lag)} s behind</span>}
             {losses.length > 1 && <span class="muted small"> lost {losses.length} times in the last hour</span>}
           </span>,
           <RelativeTime at={new Date(since).toISOString()} />,
