@@ -145,7 +145,6 @@ describe('the status page', () => {
       /Redis<\/th>.*?Down.*?keys are checked against the database, and changes of keys take three seconds\. <strong>Check that Redis answers/s,
     );
     assert.ok(text.includes('href="/guides/runbook#redis-is-down"'), text);
-    assert.ok(text.includes('Limits are counted by this server only, until Redis is back.'), text);
   });
 
   it('it shows the loss of PostgreSQL, although nothing else can be read then', async () => {
@@ -153,7 +152,7 @@ describe('the status page', () => {
     await eventually('the loss is shown', async () => (await read(operator)).includes('Down: PostgreSQL'));
     const text = await read(operator);
     assert.ok(text.includes('Requests that need the database are answered with 503.'), text);
-    assert.match(text, / Feed Unknown: this page could not read PostgreSQL /);
+    assert.match(text, / Feed Newest entry Unknown: this page could not read PostgreSQL /);
     assert.match(text, / Last 24 hours Unknown: this page could not read PostgreSQL /);
     assert.match(await read(new Visitor(operator.url), '/guides/runbook'), / PostgreSQL is down /, 'without a session');
   });

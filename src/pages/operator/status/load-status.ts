@@ -22,8 +22,8 @@ const BEHIND_SECONDS = 60;
 /** The state of the service, as the first page shows it. */
 export interface Status extends Pick<OperatorParts, 'jobs' | 'build' | 'nodeVersion'> {
   readonly components: readonly Component[];
-  /** Undefined without Redis. */
-  readonly redis: ComponentState | undefined;
+  /** Whether the servers share the counts of limits. */
+  readonly hasRedis: boolean;
   /** Undefined while the database does not answer. */
   readonly facts: DatabaseFacts | undefined;
   /** When a standby was promoted, in milliseconds since 1970, if the feed has not been restarted since. */
@@ -73,7 +73,7 @@ export function statusLoader({
         ...(provider ? [judge(provider, PROVIDER_OUTAGE)] : []),
       ],
       failedChanges: health.failedChanges,
-      redis: health.components.get('redis'),
+      hasRedis: health.components.has('redis'),
       promotedAt: promotedAt !== undefined && feedStart < BigInt(promotedAt) * 1000n ? promotedAt : undefined,
       newestCopy: published && judgeCopy(published, feedStart),
     };

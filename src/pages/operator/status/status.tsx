@@ -20,18 +20,11 @@ export function addStatus(router: PageRouter, parts: OperatorParts): void {
 }
 
 function StatusPage(status: Status): VNode {
-  const { promotedAt, facts } = status;
+  const { facts } = status;
   return (
     <>
       <Summary {...status} />
-      {promotedAt !== undefined && (
-        <Notice tone="danger">
-          A standby was promoted <RelativeTime at={new Date(promotedAt).toISOString()} />. Unless replication was
-          synchronous, <a href="/guides/backup-and-restore#restart-the-feed">restart the feed</a>.
-        </Notice>
-      )}
       <Components {...status} />
-      <LimitScope {...status} />
       <JobTable {...status} />
       <section>
         <h2 id="traffic">Last 24 hours</h2>
@@ -50,39 +43,33 @@ function StatusPage(status: Status): VNode {
           each server alone, use <a href="/guides/monitor#the-dashboard">the dashboard</a>.
         </p>
       </section>
-      <section>
-        <h2 id="feed">Feed</h2>
-        {facts === undefined ? (
-          <p>
-            <Unknown />
-          </p>
-        ) : (
-          <Feed facts={facts} newestCopy={status.newestCopy} />
-        )}
-      </section>
+      <Feed {...status} />
       <Versions {...status} />
     </>
   );
 }
 
-function Feed({
-  facts,
-  newestCopy,
-}: {
-  readonly facts: DatabaseFacts;
-  readonly newestCopy: NewestCopy | undefined;
-}): VNode {
-  const { newest, feedStart } = facts.feed;
+function Feed({ facts, newestCopy }: Status): VNode {
+  const known = (show: (facts: DatabaseFacts) => ComponentChildren) => (facts ? show(facts) : <Unknown />);
   return (
-    <Facts
-      facts={{
-        'Newest entry': newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
-        'Newest copy': newestCopy && <Copy {...newestCopy} />,
-        // Unless the feed was restarted, it starts with the first entry.
-        'Feed start': feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
-        Writers: `${facts.writers.isActive ? '1' : 'None'} active, ${formatCount(facts.writers.waiting)} waiting`,
-      }}
-    />
+    <section>
+      <h2 id="feed">Feed</h2>
+      <Facts
+        facts={{
+          'Newest entry': known(({ feed: { newest, feedStart } }) =>
+            newest === feedStart ? 'None yet' : <BothTimes at={toRfc3339(newest)} />,
+          ),
+          'Newest copy': newestCopy && <Copy {...newestCopy} />,
+          // Unless the feed was restarted, it starts with the first entry.
+          'Feed start': known(({ feed: { feedStart } }) =>
+            feedStart > 0n ? <Time at={toRfc3339(feedStart)} /> : 'The first entry',
+          ),
+          Writers: known(
+            ({ writers }) => `${writers.isActive ? '1' : 'None'} active, ${formatCount(writers.waiting)} waiting`,
+          ),
+        }}
+      />
+    </section>
   );
 }
 
@@ -146,11 +133,19 @@ function Summary({ components, jobs, facts, newestCopy, failedChanges, promotedA
       </>,
     );
   }
-  if (faults.length > 0) return <Notice tone="danger">{faults.flatMap((fault) => [fault, ' '])}</Notice>;
-  return promotedAt === undefined ? <Notice tone="ok">Everything works.</Notice> : <></>;
+  if (promotedAt !== undefined) {
+    faults.push(
+      <>
+        A standby was promoted <RelativeTime at={new Date(promotedAt).toISOString()} />. Unless replication was
+        synchronous, <a href="/guides/backup-and-restore#restart-the-feed">restart the feed</a>.
+      </>,
+    );
+  }
+  if (faults.length === 0) return <Notice tone="ok">Everything works.</Notice>;
+  return <Notice tone="danger">{faults.flatMap((fault) => [fault, ' '])}</Notice>;
 }
 
-function Components({ components }: Status): VNode {
+function Components({ components, hasRedis }: Status): VNode {
   return (
     <section>
       <h2 id="components">Components</h2>
@@ -180,6 +175,11 @@ function Components({ components }: Status): VNode {
           ),
         ])}
       />
+      {!hasRedis && (
+        <p class="muted small">
+          Limits are counted by this server only: <code>REDIS_URL</code> is not set.
+        </p>
+      )}
     </section>
   );
 }
@@ -209,20 +209,6 @@ function JobTable({ jobs }: Status): VNode {
       <p class="muted small">A job for all servers may run on any of them.</p>
     </section>
   );
-}
-
-/** Whether other servers count the requests of a plan too. */
-function LimitScope({ redis }: Status): VNode | null {
-  if (redis === undefined) {
-    return (
-      <p class="muted small">
-        Limits are counted by this server only: <code>REDIS_URL</code> is not set.
-      </p>
-    );
-  }
-  if (redis.state === 'up') return null;
-  const whose = redis.lostParts === undefined || redis.lostParts.length === 0 ? 'Limits' : 'Some limits';
-  return <Notice tone="warning">{whose} are counted by this server only, until Redis is back.</Notice>;
 }
 
 /** What is wrong with the newest copy. */
