@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { VNode } from 'preact';
 import { nobody } from '../../../admission/change-callers.js';
 import { createDeveloper, MAX_PROJECT_NAME, type Developer } from '../../../developers/developers.js';
-import { readUsageByDeveloper, type DeveloperTotal, type UsageSort } from '../../../usage/usage-totals.js';
+import { readUsageByDeveloper, type UsageSort } from '../../../usage/usage-totals.js';
 import {
   formParser,
   hashOfForm,
@@ -18,15 +18,7 @@ import { pageAddress, queryOf, seeOther } from '../../parts/web/addresses.js';
 import { Badge, Button, UserText } from '../../parts/content/components.js';
 import { Table } from '../../parts/content/table.js';
 import { ProjectName, PROJECT_NAME_FIELD } from '../../parts/forms/project-name.js';
-import {
-  ListSearch,
-  optionOf,
-  Pager,
-  readListPage,
-  readListSearch,
-  Switch,
-  type ListPage,
-} from '../../parts/forms/list-page.js';
+import { ListSearch, optionOf, Pager, readListPage, readListSearch, Switch } from '../../parts/forms/list-page.js';
 import { findLeftOut, LeftOut } from '../../parts/forms/left-out.js';
 import { performAct } from '../acts.js';
 import type { PageContext, PageRouter } from '../../parts/context.js';
@@ -64,17 +56,8 @@ const SORTS: Readonly<Record<UsageSort | 'newest', string>> = {
   'server-errors': 'Server errors',
 };
 
-/** A page of developers, and their details. */
-interface DeveloperList {
-  readonly developers: ListPage<DeveloperTotal>;
-  readonly search: string;
-  readonly period: keyof typeof PERIODS;
-  readonly sort: keyof typeof SORTS;
-  readonly leftOut: ReturnType<typeof findLeftOut>;
-}
-
 /** Reads the page of the developers that an address names. @returns undefined once the request is redirected */
-async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList | undefined> {
+async function loadDevelopers(ctx: PageContext, db: Knex) {
   const search = readListSearch(ctx, MAX_PROJECT_NAME);
   if (search === undefined) return undefined;
   const chosen = {
@@ -82,16 +65,14 @@ async function loadDevelopers(ctx: PageContext, db: Knex): Promise<DeveloperList
     sort: optionOf(queryOf(ctx), 'sort', SORTS),
   };
   const { period = '30d', sort = 'newest' } = chosen;
-  const query = {
-    span: PERIODS[period].span,
-    ...(sort !== 'newest' && { sort }),
-    ...(search !== '' && { search }),
-  };
+  const query = { span: PERIODS[period].span, ...(sort !== 'newest' && { sort }), ...(search !== '' && { search }) };
   const developers = await readListPage(ctx, { rank: 'number', developerId: 'number' }, (part) =>
     readUsageByDeveloper(db, { ...query, ...part }),
   );
   return { developers, search, period, sort, leftOut: findLeftOut(ctx, chosen) };
 }
+
+type DeveloperList = NonNullable<Awaited<ReturnType<typeof loadDevelopers>>>;
 
 /** The developers and their requests. */
 function DeveloperListPage({ developers, search, period, sort, leftOut }: DeveloperList): VNode {
