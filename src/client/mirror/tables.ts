@@ -49,18 +49,16 @@ export function requireFields({ name, columns }: CopyFile): void {
 /** Requires the tables. Only missing ones are created, so that a role without that privilege can use existing ones. */
 export async function requireTables(session: Connection, name: string, isMirror: boolean): Promise<void> {
   const schema = pg.escapeIdentifier(name);
-  const { rows } = await session.query<Record<'schema' | 'state' | 'titles' | 'kept' | 'feed', string | null>>(
+  const { rows } = await session.query<Record<'schema' | 'state' | 'titles' | 'kept', string | null>>(
     `select to_regnamespace($1)::text as schema, to_regclass($2)::text as state, to_regclass($3)::text as titles,
-            to_regclass($4)::text as kept,
-            (select attname from pg_attribute where attrelid = to_regclass($2) and attname = 'feed_id') as feed`,
+            to_regclass($4)::text as kept`,
     [schema, `${schema}.state`, `${schema}.titles`, `${schema}.kept`],
   );
   const [found] = rows;
   // Unlogged, so that it costs little to write: a crash of PostgreSQL empties it.
   const kept = `create unlogged table ${schema}.kept (place numeric primary key, source text not null, content bytea not null)`;
   if (found?.state) {
-    // A mirror that an earlier version made.
-    if (!found.feed) await session.query(`alter table ${schema}.state add column if not exists feed_id text`);
+    // An earlier version made the mirror without it.
     if (isMirror && !found.kept) await session.query(kept);
     return;
   }

@@ -73,17 +73,6 @@ describe('catalog mirror', () => {
     await world.requireEqual();
   });
 
-  it('a mirror without an identity of its feed, as an earlier version made it, takes the first one that it finds', async () => {
-    await world.publishTitles(3);
-    await succeed();
-    await world.mirror.db.raw('alter table catalog_mirror.state drop column feed_id');
-    await succeed();
-    const [{ feed_id: feedId } = {}] = await world.mirror
-      .db('catalog_mirror.state')
-      .select<{ feed_id: string }[]>('feed_id');
-    assert.deepEqual(await world.service.db('catalog_feed').pluck('identity'), [feedId]);
-  });
-
   it('a mirror loads a copy that was published after a restore, and keeps privileges and views of its table', async () => {
     await world.publishTitles(40);
     await addTitles(world.service.db, 4, 'later');
