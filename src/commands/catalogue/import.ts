@@ -1,5 +1,6 @@
 import { Option } from 'commander';
-import { open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import type { Kind } from '../../catalog/columns.js';
 import { importCatalogue, type Format, type ImportResult } from '../../catalog/import/index.js';
@@ -140,24 +141,17 @@ function inferFormatOf(file: string): keyof typeof FORMATS {
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */
 async function openFile(file: string): Promise<{ source: Readable; size: number | undefined }> {
-  try {
-    const handle = await open(file);
-    const found = await handle.stat();
-    const size = found.isFile() ? found.size : undefined;
-    if (!found.isDirectory()) return { source: handle.createReadStream({ highWaterMark: CHUNK }), size };
-    await handle.close();
-  } catch (error) {
+  const found = await stat(file).catch((error: unknown) => {
     throw toReadError(file, error);
-  }
-  throw new OperatorError(`${file} is a directory, not a file.`);
+  });
+  return { source: createReadStream(file, { highWaterMark: CHUNK }), size: found.isFile() ? found.size : undefined };
 }
 
 /** @returns the error to report for a file that cannot be read; any other error unchanged */
 function toReadError(file: string, error: unknown): unknown {
-  const { code, syscall = '', message } = error as NodeJS.ErrnoException;
-  if (!['open', 'fstat', 'read'].includes(syscall)) return error;
-  const reason = code === 'ENOENT' ? 'no such file' : message;
-  return new OperatorError(`Cannot read ${file}: ${reason}.`, { cause: error });
+  const { syscall = '', message } = error as NodeJS.ErrnoException;
+  if (!['stat', 'open', 'read'].includes(syscall)) return error;
+  return new OperatorError(`Cannot read ${file}: ${message}.`, { cause: error });
 }
 
 function summary(kind: Kind, { rows, ...parts }: ImportResult): string {
