@@ -14,9 +14,6 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 /** The largest problem that is read, in bytes. Of a larger one, only the status is known. */
 const MAX_PROBLEM_BYTES = 64 * 1024;
 
-/** The most entries of a page, with room: the contract has 200. */
-const MAX_ENTRIES = 1_000;
-
 /** The longest identity of a feed, in characters, as in the contract. */
 const MAX_FEED_ID = 64;
 
@@ -225,7 +222,6 @@ function isPage(body: unknown): body is ChangesPage {
     typeof next === 'number' &&
     next >= 0 &&
     next < NO_POSITION &&
-    body.data.length <= MAX_ENTRIES &&
     body.data.every(isObject)
   );
 }
