@@ -33,38 +33,29 @@ describe('a folder of published copies', () => {
     );
   }
 
-  it('a run that was suspended while another one took its place publishes none of the files of that one', async () => {
-    const suspended = await openCopyFolder(path, BASE_URL);
-    await write(suspended, 'old');
-    // As an expired lock is.
-    await rm(join(path, '.publishing'), { recursive: true });
-    const other = await openCopyFolder(path, BASE_URL);
-    await write(other, 'new');
-    await assert.rejects(suspended.publish(manifestOf('a')), { code: 'ENOENT' });
-    const manifest = manifestOf('b');
-    await other.publish(manifest);
-    assert.equal(await readFile(join(path, manifest.files[0]?.name ?? ''), 'utf8'), 'new');
-    assert.equal((await openPublishedFolder(path).read())?.newest.files[0]?.name, manifest.files[0]?.name);
-    await other.close();
-    await suspended.close();
-  });
-
-  it('a run that was suspended removes no file that the run in its place is writing, when it ends', async () => {
-    const suspended = await openCopyFolder(path, BASE_URL);
-    await write(suspended, 'old');
-    await rm(join(path, '.publishing'), { recursive: true });
-    const other = await openCopyFolder(path, BASE_URL);
-    await write(other, 'new');
-    await suspended.close();
-    const manifest = manifestOf('b');
-    await other.publish(manifest);
-    assert.equal(await readFile(join(path, manifest.files[0]?.name ?? ''), 'utf8'), 'new');
-    await other.close();
-    assert.deepEqual(
-      (await readdir(path)).filter((name) => name.endsWith('.partial')),
-      [],
-    );
-  });
+  for (const [ending, end] of Object.entries({
+    publishes: async (suspended: CopyFolder) => {
+      await assert.rejects(suspended.publish(manifestOf('a')), { code: 'ENOENT' });
+    },
+    ends: (suspended: CopyFolder) => suspended.close(),
+  })) {
+    it(`a run that was suspended while another one took its place takes none of its files when it ${ending}`, async () => {
+      const suspended = await openCopyFolder(path, BASE_URL);
+      await write(suspended, 'old');
+      // As an expired lock is.
+      await rm(join(path, '.publishing'), { recursive: true });
+      const other = await openCopyFolder(path, BASE_URL);
+      await write(other, 'new');
+      await end(suspended);
+      const manifest = manifestOf('b');
+      await other.publish(manifest);
+      assert.equal(await readFile(join(path, manifest.files[0]?.name ?? ''), 'utf8'), 'new');
+      assert.equal((await openPublishedFolder(path).read())?.newest.files[0]?.name, manifest.files[0]?.name);
+      await other.close();
+      await suspended.close();
+      assert.ok(!(await readdir(path)).some((name) => name.endsWith('.partial')));
+    });
+  }
 
   it('a run removes no copy from a folder whose manifest was deleted before it has published another', async () => {
     const first = await openCopyFolder(path, BASE_URL);

@@ -62,6 +62,16 @@ describe('the package that make package makes', () => {
     return runProgram(args, environment, '', { program: packed.program });
   }
 
+  /** A server that has started needs no further module: Node.js keeps an import that failed for want of descriptors. */
+  async function assertNeedsNoModule(server: ServerProcess, operator: Visitor): Promise<void> {
+    const build = join(packed.folder, '.build');
+    await rename(build, `${build}-away`);
+    for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
+    const { status } = await operator.get('/sign-in');
+    await rename(`${build}-away`, build);
+    assert.equal(status, 200);
+  }
+
   it('the package has the program under its own name and what it reads, without tests and sources', async () => {
     const own = [...packed.files.keys()];
     assert.ok(own.includes('.build/cli.js') && own.includes('LICENSE') && own.includes('README.md'));
@@ -135,14 +145,7 @@ describe('the package that make package makes', () => {
       server = await startServer(environment, ['--migrate', '--demo'], { program: packed.program });
       const metricsUrl = metricsUrlOf(server);
       const operator = new Visitor(new URL(metricsUrl).origin);
-      // A server that has started needs no further module: Node.js keeps an import that has failed for want of file
-      // descriptors.
-      const build = join(packed.folder, '.build');
-      await rename(build, `${build}-away`);
-      for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
-      const { status } = await operator.get('/sign-in');
-      await rename(`${build}-away`, build);
-      assert.equal(status, 200);
+      await assertNeedsNoModule(server, operator);
       const publish = ['export', '--publish', packed.folder, '--base-url', server.url];
       const published = await catalog(publish, { DATABASE_URL: database.url });
       assert.equal(published.code, 0, published.stderr);
@@ -218,14 +221,7 @@ describe('the package that make package makes', () => {
         assert.equal((await run(check)).code, 0);
         const metricsUrl = metricsUrlOf(server);
         const operator = new Visitor(new URL(metricsUrl).origin);
-        // A server that has started needs no further module: Node.js keeps an import that has failed for want of file
-        // descriptors.
-        const build = join(packed.folder, '.build');
-        await rename(build, `${build}-away`);
-        for (const path of PATHS) assert.equal((await send(server.url, path)).status, 200, path);
-        const { status } = await operator.get('/sign-in');
-        await rename(`${build}-away`, build);
-        assert.equal(status, 200);
+        await assertNeedsNoModule(server, operator);
         const { Uid, Root } = describeProcess(server.child.pid);
         assert.equal(Uid, image.config.User.split(':')[0]);
         assert.equal(Root, image.root);
