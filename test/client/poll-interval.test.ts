@@ -29,59 +29,42 @@ function withFurther(state: string, policy?: string): Record<string, string> {
   };
 }
 
-describe('the interval of a follower', () => {
-  for (const [what, quotas, expected] of [
-    [
-      'half of what the tightest quota has left is spread over the time until its reset',
-      [
-        ['minute', 60, 60],
-        ['day', 10_000, 86_400],
-      ],
-      17_280,
-    ],
-    [
-      'the tightest quota may be the shorter one',
-      [
-        ['minute', 10, 40],
-        ['day', 10_000, 3_600],
-      ],
-      8_000,
-    ],
-    ['the last request may be used at once, and the reset is waited for after it', [['minute', 1, 3]], 3_000],
-    ['a used-up quota is waited for until its reset', [['minute', 0, 3]], 3_000],
-    [
-      'a pause is a second at least',
-      [
-        ['minute', 600, 60],
-        ['day', 1_000_000, 86_400],
-      ],
-      1_000,
-    ],
-    ['a pause is a second at least, also after a reset', [['day', 0, 0]], 1_000],
-    ['a pause is a minute at most', [['day', 3, 86_400]], 60_000],
-    ['a pause is a minute at most, also while a quota is used up', [['day', 0, 3_000]], 60_000],
-  ] as const satisfies readonly (readonly [string, readonly Quota[], number])[]) {
-    it(what, () => {
-      assert.equal(intervalOf(fields(...quotas)), expected);
-    });
-  }
+/** What a service sends, and the pause. */
+const CASES: Readonly<Record<string, readonly [sent: Record<string, string>, expected: number]>> = {
+  'half of what the tightest quota has left is spread over the time until its reset': [
+    fields(['minute', 60, 60], ['day', 10_000, 86_400]),
+    17_280,
+  ],
+  'the tightest quota may be the shorter one': [fields(['minute', 10, 40], ['day', 10_000, 3_600]), 8_000],
+  'the last request may be used at once, and the reset is waited for after it': [fields(['minute', 1, 3]), 3_000],
+  'a used-up quota is waited for until its reset': [fields(['minute', 0, 3]), 3_000],
+  'a pause is a second at least': [fields(['minute', 600, 60], ['day', 1_000_000, 86_400]), 1_000],
+  'a pause is a second at least, also after a reset': [fields(['day', 0, 0]), 1_000],
+  'a pause is a minute at most': [fields(['day', 3, 86_400]), 60_000],
+  'a pause is a minute at most, also while a quota is used up': [fields(['day', 0, 3_000]), 60_000],
+  'a further quota of requests counts, with parameters in any order': [
+    withFurther('"burst";t=12;pk=:a2V5:;r=2', '"burst";w=12;q=10;qu="requests"'),
+    12_000,
+  ],
+  'a further quota of requests counts, used up and without a unit': [
+    withFurther('"burst";r=0;t=5', '"burst";q=10;w=5'),
+    5_000,
+  ],
+  'a quota of bytes is ignored': [withFurther('"bytes";r=0;t=60', '"bytes";q=1000;w=60;qu="content-bytes"'), 2_000],
+  'a quota of requests at once is ignored': [
+    withFurther('"at-once";r=0;t=60', '"at-once";q=4;qu="concurrent-requests"'),
+    2_000,
+  ],
+  'a quota without a reset is ignored': [withFurther('"burst";r=0', '"burst";q=10'), 2_000],
+  'a quota without what is left is ignored': [withFurther('"burst";t=60', '"burst";q=10;w=60'), 2_000],
+  'a quota that no policy describes is ignored': [withFurther('"burst";r=0;t=60'), 2_000],
+  'a quota with a name that looks like a list is ignored': [withFurther('"a\\", b;r=0";r=0;t=60'), 2_000],
+  'a text that is no list of quotas is ignored': [withFurther('limit=100, remaining=0, reset=60'), 2_000],
+};
 
-  for (const [what, sent, expected] of [
-    [
-      'of requests, with parameters in any order',
-      withFurther('"burst";t=12;pk=:a2V5:;r=2', '"burst";w=12;q=10;qu="requests"'),
-      12_000,
-    ],
-    ['of requests that is used up, without a unit', withFurther('"burst";r=0;t=5', '"burst";q=10;w=5'), 5_000],
-    ['of bytes', withFurther('"bytes";r=0;t=60', '"bytes";q=1000;w=60;qu="content-bytes"'), 2_000],
-    ['of requests at once', withFurther('"at-once";r=0;t=60', '"at-once";q=4;qu="concurrent-requests"'), 2_000],
-    ['without a reset', withFurther('"burst";r=0', '"burst";q=10'), 2_000],
-    ['without what is left', withFurther('"burst";t=60', '"burst";q=10;w=60'), 2_000],
-    ['that no policy describes', withFurther('"burst";r=0;t=60'), 2_000],
-    ['with a name that looks like a list', withFurther('"a\\", b;r=0";r=0;t=60'), 2_000],
-    ['that is not a list of quotas', withFurther('limit=100, remaining=0, reset=60'), 2_000],
-  ] as const) {
-    it(`a further quota ${what} makes a follower sleep no longer than it must`, () => {
+describe('the interval of a follower', () => {
+  for (const [what, [sent, expected]] of Object.entries(CASES)) {
+    it(what, () => {
       assert.equal(intervalOf(sent), expected);
     });
   }

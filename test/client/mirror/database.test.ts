@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { connect, openTables } from '../../../src/client/mirror/session.js';
-import { withAdvice } from '../../../src/errors.js';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.js';
@@ -50,9 +49,7 @@ describe('the database of a mirror', () => {
 
   it('a mirror refuses a schema that another mirror is writing to', async () => {
     await world.publishTitles(3);
-    const ending = new AbortController();
-    const running = world.keep(ending.signal, { intervalMs: 1_000 });
-    await eventually('the mirror has everything', world.isEqual);
+    const program = await start();
     assert.match(
       await fail(),
       /Another mirror is writing to the schema catalog_mirror\. Stop it, or choose another --schema\./,
@@ -60,29 +57,22 @@ describe('the database of a mirror', () => {
     await succeed('--schema', 'second');
     await requireEqual(world.service.db, world.mirror.db, 'second');
     await world.mirror.db.raw('drop schema second cascade');
-    ending.abort();
-    await running;
+    assert.equal((await program.stop()).code, 0);
   });
 
   it('a mirror waits for the lock of its previous session after a lost connection', async () => {
     await world.publishTitles(3);
-    const ending = new AbortController();
-    const failures: string[] = [];
-    const running = world.keep(ending.signal, {
-      observe: (observation) => observation.kind === 'retrying' && failures.push(withAdvice(observation.failure)),
-    });
-    await eventually('the mirror has everything', world.isEqual);
+    const program = await start();
     await world.mirror.db.transaction(async (transaction) => {
       const next = transaction.raw("select pg_advisory_xact_lock(x'6d697272'::int, hashtext('catalog_mirror'))").then();
       await eventually('another session waits for the lock', async () => (await waiting()).length === 1);
       await world.mirror.db.raw(END_MIRRORS);
       await next;
-      await eventually('it waits', () => failures.some((reason) => reason.includes('Another mirror is writing')));
+      await eventually('it waits', () => program.output.stderr.includes('Another mirror is writing'));
     });
     await addTitles(world.service.db, 3, 'later');
     await eventually('the mirror has everything', world.isEqual);
-    ending.abort();
-    await running;
+    assert.equal((await program.stop()).code, 0);
   });
 
   it('a mirror can be started again at once after a kill, although its transaction waits for a lock', async () => {
@@ -135,12 +125,7 @@ describe('the database of a mirror', () => {
 
   it('a mirror tries again after a deadlock, a conflict of transactions and a lock that is not granted in time', async () => {
     await world.publishTitles(3);
-    const ending = new AbortController();
-    const failures: string[] = [];
-    const running = world.keep(ending.signal, {
-      observe: (observation) => observation.kind === 'retrying' && failures.push(withAdvice(observation.failure)),
-    });
-    await eventually('the mirror has everything', world.isEqual);
+    const program = await start();
     await world.mirror.db.raw(`
       create sequence catalog_mirror.tries;
       create function catalog_mirror.fail_thrice() returns trigger language plpgsql as $$
@@ -152,9 +137,8 @@ describe('the database of a mirror', () => {
       create trigger fail_thrice before update on catalog_mirror.state execute function catalog_mirror.fail_thrice()`);
     await addTitles(world.service.db, 3, 'later');
     await eventually('the mirror has everything', world.isEqual);
-    assert.deepEqual(failures, new Array(3).fill("The mirror's database cannot be used: busy."));
-    ending.abort();
-    await running;
+    const { code, stderr } = await program.stop();
+    assert.deepEqual([code, stderr.match(/The mirror's database cannot be used: busy\. Retrying/g)?.length], [0, 3]);
   });
 
   it('a mirror stores each field in its column, in whatever order its owner has arranged them', async () => {
