@@ -84,7 +84,7 @@ export class NdjsonReader implements RowReader {
       return;
     }
     if (typeof row !== 'object' || row === null || Array.isArray(row)) {
-      this.#malformed(`${typeNameOf(row)}, expected an object`, bytes);
+      this.#malformed('not a JSON object', bytes);
       return;
     }
     this.#emit(row as Readonly<Record<string, unknown>>, bytes);
@@ -98,8 +98,8 @@ export class NdjsonReader implements RowReader {
       if (value !== undefined && this.#unseen.size > 0) this.#unseen.delete(column);
       const cell = cellOf(value, column);
       if (cell === undefined) {
-        const expected = column.type === 'boolean' ? 'true or false' : 'a string';
-        this.#malformed(`${column.name} is ${typeNameOf(value)}, expected ${expected}`, bytes);
+        const expected = column.type === 'boolean' ? 'true or false' : 'a string or a safe integer';
+        this.#malformed(`${column.name} must be ${expected}`, bytes);
         return;
       }
       cells[index] = cell;
@@ -124,12 +124,4 @@ function cellOf(value: unknown, { type }: MappedColumn): string | undefined {
   // JSON.parse has rounded a larger number, and a fraction may have been written in another form.
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'boolean' && (type === 'boolean' || type === 'media_type') ? String(value) : undefined;
-}
-
-function typeNameOf(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'number') return Number.isSafeInteger(value) ? 'a number' : 'a number other than a safe integer';
-  return typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }
