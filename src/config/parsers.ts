@@ -14,6 +14,8 @@ export interface MetricsAddress {
   readonly isRequired: boolean;
 }
 
+export const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
+
 /** @returns the end of an error; without the text if it may be a URL with a password, set under the wrong name */
 function notThis(text: string): string {
   return text.includes('@') ? '' : `, not ${JSON.stringify(text)}`;
@@ -123,15 +125,13 @@ export function parseProxies(text: string): number {
   throw new InvalidSetting(`must be off, or the number of your proxies, 1 to 9${notThis(text)}`);
 }
 
-/** @returns a parser of `host:port`, `[address]:port` for IPv6, `:port` for the default host, or `off` for none */
-export function parseMetricsAddress(defaultHost: string): (text: string) => MetricsAddress | undefined {
-  return (text) => {
-    if (text === 'off') return undefined;
-    const [, ipv6, host, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))?:(\d{1,5})$/.exec(text) ?? [];
-    const port = Number(digits ?? NaN);
-    if (port <= 65_535) return { host: ipv6 ?? host ?? defaultHost, port, isRequired: true };
-    throw new InvalidSetting(`must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464${notThis(text)}`);
-  };
+/** @returns the address in `host:port`, `[address]:port` for IPv6, or `:port` for this machine; undefined for `off` */
+export function parseMetricsAddress(text: string): MetricsAddress | undefined {
+  if (text === 'off') return undefined;
+  const [, ipv6, host, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))?:(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits ?? NaN);
+  if (port <= 65_535) return { host: ipv6 ?? host ?? METRICS_ADDRESS.host, port, isRequired: true };
+  throw new InvalidSetting(`must be off, or host:port such as 127.0.0.1:9464 or [::1]:9464${notThis(text)}`);
 }
 
 /** @returns a parser of one of some words */

@@ -1,4 +1,5 @@
 import {
+  METRICS_ADDRESS,
   parseClientKey,
   parseContact,
   parseCredit,
@@ -61,8 +62,6 @@ const LOG_FORMATS = ['auto', 'json'] as const;
 
 type LogFormat = (typeof LOG_FORMATS)[number];
 
-const METRICS_ADDRESS: MetricsAddress = { host: '127.0.0.1', port: 9464, isRequired: false };
-
 /** Every setting, by its name in {@link Config}. The operating guide documents each. */
 // oxfmt-ignore
 export const SETTINGS = {
@@ -120,7 +119,7 @@ export const SETTINGS = {
     'seconds to keep serving after SIGTERM; 0 stops at once'),
   /** Undefined for the default place of the embedded PostgreSQL. */
   dataDir: optional('DATA_DIR', String, 'data directory of the embedded PostgreSQL', '.data in the checkout'),
-  metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress(METRICS_ADDRESS.host),
+  metricsAddress: setting<MetricsAddress | undefined>('METRICS_ADDRESS', METRICS_ADDRESS, parseMetricsAddress,
     'address of /metrics for Prometheus, host:port; port 0 for any free one; off for no metrics', '127.0.0.1:9464'),
   /** Whether the address of the metrics also has the pages for the operator. */
   operatorPages: setting('OPERATOR_PAGES', true, parseSwitch,

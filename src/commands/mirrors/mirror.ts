@@ -98,9 +98,8 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
 }
 
 function metricsAddress(value: string): MetricsAddress {
-  const parse = parseMetricsAddress('127.0.0.1');
   try {
-    const address = parse(value);
+    const address = parseMetricsAddress(value);
     if (address !== undefined) return address;
   } catch {
     // As for "off".
