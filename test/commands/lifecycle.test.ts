@@ -73,7 +73,7 @@ describe('the program on its embedded PostgreSQL', () => {
     const begin = new Date().toISOString();
     const server = await startServer(environment, ['--migrate', '--demo']);
     const calls = await eventually('the welcome', () => {
-      const printed = [...server.output.stdout.matchAll(/^ {2}curl -H 'Authorization: (.+)' '(.+)'$/gm)];
+      const printed = [...server.output.stdout.matchAll(/^ {2}curl -H "Authorization: (.+)" '(.+)'$/gm)];
       return printed.length === 3 && printed;
     });
     key = KEY.exec(server.output.stdout)?.[0] ?? assert.fail('no key is printed');

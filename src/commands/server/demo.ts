@@ -139,37 +139,24 @@ export function welcome(
 ): string {
   const url = withLocalName(listening);
   const commands = commandsOf(context);
-  const pages = [
-    `\nPages in the browser: ${publicUrl}`,
-    ...(signInToken === undefined
-      ? []
-      : [
-          `Sign in to the settings as the demo developer (once, within ${LINK_LIFETIME_MINUTES} minutes; another: ${commands.link}):`,
-          `  ${signInLinkUrl(publicUrl, signInToken)}`,
-        ]),
-  ];
-  return [
+  const since = Math.floor(Date.now() / 1000) - SINCE_AGO;
+  const call = (path: string): string =>
+    `  curl -H "Authorization: Bearer ${key ?? '$CATALOG_API_KEY'}" '${url}/api/v1${path}'`;
+  const lines = [
     `\nCatalog Lookup Service on ${url}`,
-    ...firstCalls(url, key, commands.key),
-    ...(site ? pages : []),
-    '\nThe log follows. Ctrl-C stops the service.',
-    '',
-  ].join('\n');
-}
-
-/** @param key - undefined for a key that was printed before */
-function firstCalls(url: string, key: string | undefined, toCreate: string): string[] {
-  const since = String(Math.floor(Date.now() / 1000) - SINCE_AGO);
-  const authorization =
-    key === undefined ? '"Authorization: Bearer $CATALOG_API_KEY"' : `'Authorization: Bearer ${key}'`;
-  const call = (path: string): string => `  curl -H ${authorization} '${url}/api/v1${path}'`;
-  return [
     key === undefined
-      ? `\nThe demo key was printed when it was created (another: ${toCreate}).`
-      : `\nYour demo key, shown only now (another: ${toCreate}):\n  ${key}`,
+      ? `\nThe demo key was printed when it was created (another: ${commands.key}).`
+      : `\nYour demo key, shown only now (another: ${commands.key}):\n  ${key}`,
     key === undefined ? '\nWith CATALOG_API_KEY set to a key, try:' : '\nTry it:',
-    call('/stats'),
-    call(`/changes?since=${since}`),
-    call('/titles/blade-runner-1982'),
+    ...['/stats', `/changes?since=${since}`, '/titles/blade-runner-1982'].map(call),
   ];
+  if (site) lines.push(`\nPages in the browser: ${publicUrl}`);
+  if (site && signInToken !== undefined) {
+    const within = `once, within ${LINK_LIFETIME_MINUTES} minutes; another: ${commands.link}`;
+    lines.push(
+      `Sign in to the settings as the demo developer (${within}):`,
+      `  ${signInLinkUrl(publicUrl, signInToken)}`,
+    );
+  }
+  return [...lines, '\nThe log follows. Ctrl-C stops the service.', ''].join('\n');
 }
