@@ -53,23 +53,22 @@ export async function publishCopy(
 async function writeFile(snapshot: Snapshot, folder: CopyFolder, kind: Kind, position: Micros): Promise<CopyFile> {
   const hash = createHash('sha256');
   let [bytes, decodedBytes] = [0, 0];
-  async function* counted(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const piece of pieces) {
-      decodedBytes += piece.length;
-      yield piece;
-    }
-  }
-  async function* measured(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-    for await (const piece of pieces) {
-      hash.update(piece);
-      bytes += piece.length;
-      yield piece;
-    }
-  }
+  const noting = (note: (piece: Buffer) => void) =>
+    async function* (pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+      for await (const piece of pieces) {
+        note(piece);
+        yield piece;
+      }
+    };
+  const count = noting(({ length }) => (decodedBytes += length));
+  const measure = noting((piece) => {
+    hash.update(piece);
+    bytes += piece.length;
+  });
   let writing: Promise<void> | undefined;
   const write = (pieces: AsyncIterable<Buffer>): Promise<void> => (writing = folder.write(kind, pieces));
   const rows = await snapshot
-    .copy(copyStatement(kind), (text) => pipeline(text, counted, createGzip(), measured, write))
+    .copy(copyStatement(kind), (text) => pipeline(text, count, createGzip(), measure, write))
     .catch(async (error: unknown) => {
       // A write that fails aborts the rows before it rejects. Its error is the reason.
       await writing;
