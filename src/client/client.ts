@@ -29,21 +29,14 @@ export interface PollResult {
   readonly pollAfterMs?: number | undefined;
 }
 
-/** A position is too old for the service. */
+/** A position is too old for the service, or belongs to another feed. */
 export class PositionRefused extends OperatorError {
-  constructor(
-    message: string,
-    /** The oldest position that the service accepts. */
-    readonly oldestSince?: number,
-  ) {
-    super(message);
-  }
-}
+  /** The oldest position that the service accepts. */
+  readonly oldestSince: number | undefined;
 
-/** The service has another feed than that of the position. */
-export class FeedReplaced extends PositionRefused {
-  constructor(expected: string, found: string) {
-    super(`The position belongs to the feed ${expected}, but the service now has the feed ${found}.`);
+  constructor(message: string, { oldestSince, advice }: { oldestSince?: number | undefined; advice?: string } = {}) {
+    super(message, { advice });
+    this.oldestSince = oldestSince;
   }
 }
 
@@ -179,7 +172,7 @@ function refusal(
         `The position ${showPosition(since ?? 0)} has left the window of the feed` +
           (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
           `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}).`,
-        oldest,
+        { oldestSince: oldest },
       );
     }
     case 'invalid_since':

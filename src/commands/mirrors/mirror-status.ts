@@ -59,8 +59,7 @@ export class MirrorStatus {
       case 'following':
         this.#position = observation.position;
         return;
-      case 'position-refused':
-      case 'feed-replaced':
+      case 'refused':
         this.#isRefused = true;
         return;
       case 'stored':
