@@ -340,14 +340,6 @@ describe('the commands for developers, keys and sign-in', () => {
     assert.equal((await rename('')).code, 2);
   });
 
-  it('"developers set-plan" sets the plan of new keys', async () => {
-    const setPlan = `developers set-plan ${developerId} --plan`;
-    assert.equal(await output(`${setPlan} pro`), `New keys of developer ${developerId} are on plan pro.\n`);
-    const { developer } = await json(`${setPlan} scale`);
-    assert.equal((developer as Record<string, unknown>).plan_id, 'scale');
-    assert.match(await output('developers list'), new RegExp(`^${developerId} +P +scale `, 'm'));
-  });
-
   it('"events" lists the events of one developer or of all, newest first', async () => {
     const id = await world.newDeveloper();
     const { prefix } = await createKey(world.db, { developerId: id, planId: 'free' });

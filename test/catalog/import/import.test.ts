@@ -181,11 +181,6 @@ describe('an import', () => {
     for (const [file, options, message] of [
       [
         TITLES,
-        columns({ tilte: 'x' }),
-        /^--column: titles have no column "tilte"\. Columns: svc_id, media_type, title, /,
-      ],
-      [
-        TITLES,
         columns({ has_bundles: 'Box' }),
         /^The file has no column "Box", given for has_bundles\. Its columns: "svc_id", "media_type", /,
       ],
