@@ -1,15 +1,6 @@
 import type { Knex } from 'knex';
 import type { RowQuery } from '../platform/postgres/rows.js';
-import {
-  ALL_KINDS,
-  AS_COUNTS,
-  COLUMNS,
-  COUNTED,
-  eachKind,
-  IS_OF_KIND,
-  sumByKind,
-  type UsageCounts,
-} from './outcome.js';
+import { ALL_KINDS, AS_COUNTS, COLUMNS, COUNTED, eachKind, sumByKind, type UsageCounts } from './outcome.js';
 import type { KeyTotal } from './read-usage.js';
 
 /** Time up to now, in UTC: since the start of the hour that began so many hours ago, or days with the present one. */
@@ -67,13 +58,6 @@ export interface OwnedKeyTotal extends KeyTotal {
   readonly projectName: string;
 }
 
-/**
- * Rows of the log that are looked at, and of these the largest, whose developers are looked up. The log has a row for
- * each key, server and outcome of the last minutes, so this bounds the cost of a page. Others count once they are
- * rolled up.
- */
-const LOGGED = { rows: 20_000, largest: 500 } as const;
-
 /** Reads the totals of developers. @see usageByDeveloper */
 export async function readUsageByDeveloper(db: Knex, query: DeveloperTotalsQuery): Promise<readonly DeveloperTotal[]> {
   const { sql, bindings } = usageByDeveloper(query);
@@ -81,8 +65,8 @@ export async function readUsageByDeveloper(db: Knex, query: DeveloperTotalsQuery
 }
 
 /**
- * Makes the query for the totals of developers, which the roll-up keeps, and adds the log's last minutes. Totals of 30
- * days are as of their last sum: see `totalDays()`.
+ * Makes the query for the totals of developers, which the roll-up keeps. Totals of 30 days are as of their last sum: see
+ * `totalDays()`.
  */
 export function usageByDeveloper({ span, sort, developerId, search, after, limit }: DeveloperTotalsQuery): RowQuery {
   const areKept = areKeptTotals({ span, developerId });
@@ -94,7 +78,6 @@ export function usageByDeveloper({ span, sort, developerId, search, after, limit
   ].join(' and ');
   // Sums of float8 are exact for counts, and take a third of the time of those of bigint, which are numeric.
   const sum = (of: string): string => `sum((${of})::float8)`;
-  const kind = sort && SORTS[sort];
   const rank = sum(rankBy(sort));
   const ranked =
     sort === undefined
@@ -102,32 +85,20 @@ export function usageByDeveloper({ span, sort, developerId, search, after, limit
           where ${isChosen} and (cast(:rank as bigint) is null or developer_id < :rank)
           order by 1 desc limit :limit`
       : `select developer_id, ${rank}::bigint as rank
-           from (select developer_id, ${COUNTED} from developer_usage where ${isInSpan}
-                 union all select * from logged) as counted
-          where ${isChosen} and ${rankBy(sort)} > 0
+           from developer_usage
+          where ${isInSpan} and ${isChosen} and ${rankBy(sort)} > 0
           group by developer_id
          having cast(:rank as bigint) is null or ${rank} < :rank or (${rank} = :rank and developer_id > :id)
           order by 2 desc, 1 limit :limit`;
   const sql = `
-    with logged as materialized (
-      select developer_id, ${sumByKind('requests')}
-        from (select * from (select * from usage_log
-                              where ${developerId === undefined ? 'true' : OF_DEVELOPER} limit ${LOGGED.rows}) as latest
-               where ${unit === 'hour' ? `hour >= ${since(span)}` : 'false'}
-                 and ${kind === undefined ? 'true' : IS_OF_KIND[kind]}
-               order by requests desc limit ${LOGGED.largest}) as largest
-        join api_keys on id = key_id
-       group by developer_id),
-    ranked as materialized (${ranked})
+    with ranked as materialized (${ranked})
     select developer_id as "developerId", coalesce(project_name, 'deleted') as "projectName",
-           suspended_at as "suspendedAt", rank,
-           ${eachKind((name, as) => `coalesce(used.${name}, 0) + coalesce(logged.${name}, 0) as "${as}"`)}
+           suspended_at as "suspendedAt", rank, used.*
       from ranked
-      left join logged using (developer_id)
       left join developers on id = developer_id
-      left join lateral (
-        select ${eachKind((name) => `${sum(name)}::bigint as ${name}`)}
-          from developer_usage u where u.developer_id = ranked.developer_id and ${isInSpan}) as used on true
+     cross join lateral (
+        select ${eachKind((name, kind) => `coalesce(${sum(name)}, 0)::bigint as "${kind}"`)}
+          from developer_usage u where u.developer_id = ranked.developer_id and ${isInSpan}) as used
      order by rank desc, developer_id`;
   const place = { rank: after?.rank ?? null, id: after?.developerId ?? null };
   return { sql, bindings: { ...boundOf({ span, developerId, limit }), ...place, search: search ?? null } };

@@ -226,8 +226,6 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       swap: ['for no key update skip locked', 'for no key update'], suites: ['usage/usage-log'] },
     { fault: 'a roll-up leaves out the keys before those of the last one', of: 'logRollUp',
       swap: ['after = isMore ? last : 0', 'after = last ?? 0'], suites: ['usage/usage-log'] },
-    { fault: 'the last hour of developers is without the last minutes', of: 'usageByDeveloper',
-      swap: ['union all select * from logged', ''], suites: ['pages/operator/developers'] },
     { fault: 'the next page of developers repeats those with the same number', of: 'usageByDeveloper',
       swap: ['developer_id > :id)', 'developer_id >= :id)'], suites: ['pages/operator/developers'] },
     { fault: 'a request with an ended key counts as the last use of the key', of: 'appendUsage',
