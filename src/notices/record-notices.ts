@@ -26,8 +26,7 @@ export async function recordExpiringKeys(db: Knex, most: number): Promise<boolea
                 and revoked_at is null and successor_id is null) as expiring
           where created_at < expires_at - days * interval '1 day') as due
       where not exists (select from notices where notices.subject = due.subject)
-      limit ?
-     on conflict do nothing`,
+      limit ?`,
     [most],
   );
   return rowCount === most;

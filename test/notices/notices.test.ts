@@ -9,6 +9,7 @@ import { QuotaNotices } from '../../src/notices/quota-notices.js';
 import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { freePort } from '../support/programs/free-port.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { send } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { testWorld } from '../support/world.js';
@@ -347,7 +348,15 @@ describe('notices to the operator', () => {
     // Several servers at the same time.
     const servers = Array.from({ length: 4 }, () => new QuotaNotices());
     await world.db('notices').where({ type: 'quota.reached' }).delete();
-    await Promise.all(servers.map((server) => use(server, 8, 0)));
+    const uses = await world.db.transaction(async (transaction) => {
+      const first = new QuotaNotices();
+      first.note({ developerId, plan }, quotas(8, DAY_S));
+      await first.save(transaction);
+      const others = servers.map((server) => use(server, 8, 0));
+      await untilWaiting('the others wait', world.db, servers.length);
+      return others;
+    });
+    await Promise.all(uses);
     assert.deepEqual(await recorded(developerId), [[80, 8]]);
   });
 
