@@ -5,6 +5,7 @@ import {
   findDeveloperOf,
   findSignUp,
   linkIdentity,
+  listIdentities,
   spendProviderSignIn,
   unlinkIdentity,
 } from '../../src/accounts/identities.js';
@@ -46,17 +47,26 @@ describe('identities at a provider', () => {
 
   it('unlinking an identity ends all sessions of its developer and leaves an event', async () => {
     const identity = { issuer: ISSUER, subject: 'gone' };
-    await linkIdentity(world.db, one, identity);
+    const alike = [
+      { issuer: ISSUER, subject: 'gone too' },
+      { issuer: 'https://other.example', subject: 'gone' },
+    ];
+    for (const each of [identity, ...alike]) await linkIdentity(world.db, one, each);
     const details = { way: 'link' as const, userAgent: '', replaced: undefined };
     await startSession(world.db, { developerId: one, ...details });
     const untouched = await startSession(world.db, { developerId: other, ...details });
     await assert.rejects(unlinkIdentity(world.db, other, identity), { name: 'OperatorError' });
     assert.equal(await unlinkIdentity(world.db, one, identity), 1);
     assert.equal(await findDeveloperOf(world.db, identity), undefined);
+    for (const each of alike) assert.equal(await findDeveloperOf(world.db, each), one);
+    const foreign = { issuer: ISSUER, subject: 'foreign' };
+    await linkIdentity(world.db, other, foreign);
+    const listed = (await listIdentities(world.db, other)).map(({ issuer, subject }) => ({ issuer, subject }));
+    assert.deepEqual(listed, [foreign]);
     assert.deepEqual(await listSessions(world.db, one, { limit: 10 }), []);
     assert.notEqual(await findSession(world.db, untouched), undefined);
     const events = (await listEvents(world.db, { developerId: one, limit: 20 })).filter(
-      ({ details: it }) => it.subject === 'gone',
+      ({ details: it }) => it.subject === 'gone' && it.issuer === ISSUER,
     );
     assert.deepEqual(
       events.map(({ kind, actor, details: it }) => [kind, actor, it.issuer]),

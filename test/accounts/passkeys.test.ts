@@ -3,6 +3,7 @@ import {
   addPasskey,
   createChallenge,
   findDeveloperByPasskey,
+  listCredentials,
   listPasskeys,
   MAX_PASSKEYS,
   revokePasskey,
@@ -126,5 +127,16 @@ describe('passkeys of a developer', () => {
     assert.equal(await spendChallenge(world.db, early, null), true);
     await age('11 seconds');
     assert.equal(await spendChallenge(world.db, late, null), false);
+  });
+
+  it('passkeys and their credentials are those of their developer', async () => {
+    const other = await world.newDeveloper();
+    for (const id of [developerId, other]) {
+      const passkey = { ...somePublicKey(), credentialId: Buffer.from(`of ${id}`), name: 'A' };
+      await addPasskey(world.db, { developerId: id }, passkey);
+    }
+    const [credential, ...others] = await listCredentials(world.db, developerId);
+    assert.deepEqual([String(credential?.credentialId), others], [`of ${developerId}`, []]);
+    assert.equal((await listPasskeys(world.db, developerId)).length, 1);
   });
 });

@@ -24,6 +24,9 @@ const FOREIGN: Readonly<Record<string, RegExp>> = {
   "create function events_time(at timestamptz) returns text language sql as 'select null'": TAKEN,
 };
 
+/** What nobody can remove while something refers to it. Everything else goes with what it belongs to. */
+const KEPT = ['api_keys to api_keys', 'api_keys to developers', 'api_keys to plans', 'developers to plans'];
+
 /** Everything that a database has in its schema public, and the rights that new objects get. */
 function objectsOf(url: string): Promise<readonly object[]> {
   return withClient(url, async (client) => {
@@ -42,6 +45,17 @@ describe('the database schema', () => {
   it('equals db/schema.sql (otherwise run make generate)', async () => {
     const committed = await readFile(new URL('../../db/schema.sql', import.meta.url), 'utf8');
     assert.equal(await dumpSchema(world.url), committed);
+  });
+
+  it('removes what belongs to a row with it, unless that must be kept', async () => {
+    const { rows } = await world.db.raw<{ rows: { reference: string; is_cascade: boolean }[] }>(`
+      select format('%s to %s', conrelid::regclass, confrelid::regclass) as reference, confdeltype = 'c' as is_cascade
+        from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace order by 1`);
+    assert.ok(rows.length > KEPT.length + 3);
+    assert.deepEqual(
+      rows.flatMap(({ reference, is_cascade: isCascade }) => (isCascade ? [] : reference)),
+      KEPT,
+    );
   });
 
   it('is applied once, however many processes migrate at the same time', async () => {
