@@ -11,6 +11,7 @@ import { testWorld } from '../support/world.js';
 const KEYS: Readonly<Record<string, object>> = {
   current: {},
   unused: { plan_id: 'pro', created_at: "now() - interval '91 days'" },
+  used: { created_at: "now() - interval '91 days'", last_used_at: 'now()' },
   expiring: { expires_at: "now() + interval '13 days'" },
   'Rolled to Current': { expires_at: "now() + interval '2 days'", successor: 'current' },
   ended: { revoked_at: 'now()' },
@@ -26,6 +27,7 @@ const KEYS: Readonly<Record<string, object>> = {
 const ACTIVE = [
   'current',
   'unused',
+  'used',
   'expiring',
   'Rolled to Current',
   'rolled to ended',
@@ -72,7 +74,9 @@ describe('the keys that a query leaves out', () => {
   it('the summary of a developer counts each key where it belongs', async () => {
     const summary = await readKeySummary(world.db, own);
     const [newest] = await world.db('api_keys').where({ developer_id: own, label: 'newest' }).pluck<string[]>('prefix');
-    assert.deepEqual(summary, { total: 12, active: 4, rolled: 4, newest, isUsed: false });
+    assert.deepEqual(summary, { total: 13, active: 5, rolled: 4, newest, isUsed: true });
+    await world.db('api_keys').where({ developer_id: own }).update({ last_used_at: null });
+    assert.equal((await readKeySummary(world.db, own)).isUsed, false);
   });
 
   it('keys have hints while they are active, and rolled ones if what replaced them has ended unrolled', async () => {

@@ -20,7 +20,6 @@ import {
   type CreatedKey,
   type KeyDetails,
 } from '../../src/keys/keys.js';
-import { listKeysWithHints, readKeySummary } from '../../src/keys/key-summary.js';
 import { revokeFoundKeys, revokeKey } from '../../src/keys/revoke.js';
 import { rollKey, type RolledKey } from '../../src/keys/roll-key.js';
 import { expireIn } from '../support/keys/expiry.js';
@@ -53,19 +52,6 @@ describe('keys', () => {
   function find(key: string): Promise<Caller | undefined> {
     return findCaller(world.db, key);
   }
-
-  it('an old key that is used needs no attention, and one that is not does', async () => {
-    const [used, unused] = [await newKey(), await newKey()];
-    await world.db('api_keys').where({ developer_id: developerId }).update({ created_at: '2020-01-01Z' });
-    assert.equal((await readKeySummary(world.db, developerId)).isUsed, false);
-    await world.db('api_keys').where({ prefix: used.prefix }).update({ last_used_at: world.db.fn.now() });
-    assert.equal((await readKeySummary(world.db, developerId)).isUsed, true);
-    const hinted = await listKeysWithHints(world.db, developerId, 10);
-    assert.deepEqual(
-      hinted.map(({ prefix }) => prefix),
-      [unused.prefix],
-    );
-  });
 
   async function areActive(...keys: readonly CreatedKey[]): Promise<boolean[]> {
     return Promise.all(keys.map(async ({ key }) => (await find(key)) !== undefined));
