@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { CreatedKey } from '../../src/keys/keys.js';
 import { revokeKey } from '../../src/keys/revoke.js';
+import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { hasFullDevice, putOnFullDisk } from '../support/postgres/full-disk.js';
 import { runWithoutRedis } from '../support/programs/command.js';
@@ -40,35 +41,34 @@ describe('a change of what a key may do', () => {
     assert.match(stderr, /^catalog: the event "\w+" of developer \d+ could not be recorded: /);
   }
 
+  /** Reports a key as its finder. @returns the status */
+  async function report({ key }: CreatedKey): Promise<number> {
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ key });
+    return (await send(world.service.url, '/revoke-leaked-key', { method: 'POST', headers, body })).status;
+  }
+
   /** Every program that ends keys, but for the pages, which do so by the same functions. */
   const ENDINGS: Readonly<Record<string, (key: CreatedKey) => Promise<unknown>>> = {
     'revoked by command': ({ prefix }) => command('keys', 'revoke', prefix),
     'rolled by command': ({ prefix }) => command('keys', 'roll', prefix, '--overlap', 'now'),
     'of a developer who is suspended by command': ({ developerId }) =>
       command('developers', 'suspend', String(developerId)),
-    'reported by its finder': async ({ key }) => {
-      const headers = { 'content-type': 'application/json' };
-      const reply = await send(world.service.url, '/revoke-leaked-key', {
-        method: 'POST',
-        headers,
-        body: JSON.stringify({ key }),
-      });
-      assert.equal(reply.status, 200, reply.text);
-    },
+    'reported by its finder': async (key) => assert.equal(await report(key), 200),
     'revoked in plain SQL': ({ prefix }) => revokeKey(world.db, prefix),
   };
 
   const statusOf = async ({ key }: CreatedKey): Promise<number> =>
     (await world.service.get('/api/v1/me', { headers: { 'x-api-key': key } })).status;
 
-  const eventsLost = async (): Promise<number> =>
-    (await scrape(`${world.service.operatorUrl}/metrics`)).series.get('catalog_events_lost_total') ?? assert.fail();
+  const metric = async (name: string): Promise<number> =>
+    (await scrape(`${world.service.operatorUrl}/metrics`)).series.get(name) ?? 0;
 
   for (const [obstacle, set] of Object.entries(OBSTACLES)) {
     it(`is made although events ${obstacle}, and says that its event is lost`, async function () {
       if (obstacle.includes('full disk') && !hasFullDevice()) skipWithout('/dev/full', this);
       const keys = await Promise.all(Object.keys(ENDINGS).map(() => world.newKey()));
-      const lost = await eventsLost();
+      const lost = await metric('catalog_events_lost_total');
       const end = await set(world);
       try {
         for (const [index, [what, make]] of Object.entries(ENDINGS).entries()) {
@@ -77,7 +77,7 @@ describe('a change of what a key may do', () => {
           await make(key);
           assert.equal(await statusOf(key), 401, what);
         }
-        assert.equal(await eventsLost(), lost + 1, 'that of the finder');
+        assert.equal(await metric('catalog_events_lost_total'), lost + 1, 'that of the finder');
         const warning = /"level":40.+the event \\"revoked\\" of developer \d+ could not be recorded/;
         assert.ok(world.service.logged.some((line) => warning.test(line)));
       } finally {
@@ -119,7 +119,7 @@ describe('a change of what a key may do', () => {
     assert.deepEqual(await sizes(), before);
   });
 
-  it('that finds no room is not made at all, and says that the disk is full', async function () {
+  it('that finds no room is not made at all, says that the disk is full, and is counted by a server, which stays ready', async function () {
     if (!hasFullDevice()) skipWithout('/dev/full', this);
     const key = await world.newKey();
     await putOnFullDisk(world.db, world.postgres, 'caller_changes');
@@ -130,11 +130,16 @@ describe('a change of what a key may do', () => {
         stderr,
         /^catalog: This change did not complete: keys may work .+\ncatalog: The disk of PostgreSQL is full: could not extend .+ Nothing was changed\. Free .+\n$/,
       );
+      assert.equal(await report(key), 503);
+      await eventually('the failed revocation is counted', async () => {
+        return (await metric('catalog_http_changes_failed_total')) === 1;
+      });
+      assert.equal((await world.service.get('/readyz')).status, 200);
       assert.equal(await statusOf(key), 200);
     } finally {
       await world.db.raw('truncate caller_changes');
     }
-    await revokeKey(world.db, key.prefix);
+    assert.equal(await report(key), 200);
     assert.equal(await statusOf(key), 401);
   });
 });

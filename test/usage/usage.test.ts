@@ -13,7 +13,6 @@ import { eventually } from '../support/eventually.js';
 import { scrape } from '../support/http/exposition.js';
 import { newPlan } from '../support/keys/new-key.js';
 import { addUsage, rollUp } from '../support/keys/usage.js';
-import { send } from '../support/request.js';
 import { testWorld } from '../support/world.js';
 
 const HOUR_MS = 3_600_000;
@@ -30,29 +29,6 @@ describe('the usage of the keys of a service', () => {
   ): Promise<Usage> {
     return readUsage(world.db, owner, range, part);
   }
-
-  it('a server whose PostgreSQL refuses to change keys counts the changes that failed, and stays ready', async () => {
-    const service = await world.startService({ settings: { METRICS_ADDRESS: '127.0.0.1:0' } });
-    const { key } = await world.newKey();
-    const headers = { 'content-type': 'application/json' };
-    const revoke = async (): Promise<number> =>
-      (await send(service.url, '/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) }))
-        .status;
-    // As with a full disk.
-    await world.db.raw(`
-      create function refuse_to_write() returns trigger language plpgsql as $$
-      begin raise exception 'could not extend file' using errcode = 'disk_full'; end $$;
-      create trigger refuse before update on api_keys for each row execute function refuse_to_write()`);
-    assert.equal(await revoke(), 503);
-    assert.equal((await service.get('/readyz')).status, 200);
-    await eventually('the failed revocation is counted', async () => {
-      const { series } = await scrape(`${service.operatorUrl}/metrics`);
-      return series.get('catalog_http_changes_failed_total') === 1;
-    });
-    await world.db.raw('drop function refuse_to_write cascade');
-    assert.equal(await revoke(), 200);
-    await service.stop();
-  });
 
   it('a server that stops writes how every request with a valid key ended', async () => {
     const service = await world.startService();
