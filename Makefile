@@ -129,7 +129,7 @@ check-faults: $(INSTALLED) ## Check that each fault that make mutants plants sti
 
 ##@ Measure it
 
-bench: $(BUILT) redis ## Measure size and speed: import, growth, mirror, writes, costs, speed, memory, or the PARTS named
+bench: $(BUILT) redis ## Measure size and speed: sizes, beside, catchup, costs, or the PARTS named
 	@exec node --import tsx test/bench/run.ts $(PARTS)
 
 # One file at a time: each measures the machine.

@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import type { Knex } from 'knex';
-import { startRedisCluster } from '../support/redis/redis-cluster.js';
 import { send } from '../support/request.js';
 import { bearer, CASES, keysFor, type Case } from './cases.js';
 import { saturate, timesAtRate, WARM_UP_SECONDS } from './load/load.js';
@@ -40,14 +39,9 @@ interface LoadOptions {
  */
 export async function benchCosts(titles: number, rounds: number, seconds: number): Promise<void> {
   const { db, stores, cases, close } = await prepareSurroundings(titles);
-  const cluster = await startRedisCluster();
   const one: Part = {
     server: await startSubject(stores),
     redisPids: [await pidOf(stores.redisUrl)],
-  };
-  const clustered: Part = {
-    server: await startSubject({ ...stores, redisUrl: cluster.environment.REDIS_URL ?? '' }),
-    redisPids: await Promise.all(cluster.shards.map(({ master }) => pidOf(master.url))),
   };
   // It looks every key up.
   const alone: Part = { server: await startSubject({ ...stores, redisUrl: '' }), redisPids: [] };
@@ -59,7 +53,6 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
     const loads: readonly (readonly [what: string, load: Case, options?: Partial<Part & LoadOptions>])[] = [
       [`${CASES.me}, 20 developers`, me],
       [`${CASES.me}, ${SOME_DEVELOPERS} developers`, some],
-      [`${CASES.me}, ${SOME_DEVELOPERS} developers, three shards`, some, clustered],
       [`${CASES.me}, ${SOME_DEVELOPERS} developers, without Redis`, some, alone],
       [`${CASES.me}, ${MANY_DEVELOPERS} developers`, many],
       [
@@ -74,7 +67,6 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
       [CASES.tail, tail],
       [`${CASES.tail}, ${POLLS_PER_SECOND} a second`, tail, { rate: POLLS_PER_SECOND }],
       [CASES.title, title],
-      [`${CASES.title}, three shards`, title, clustered],
     ];
     const seen = new Map<number, number>();
     const results = [];
@@ -103,8 +95,7 @@ export async function benchCosts(titles: number, rounds: number, seconds: number
     print(`Started in ${one.server.startSeconds.toFixed(1)} s; memory ${memory.join(', and after all requests ')}\n`);
     printResults('CPU time of one request', ['the service', 'PostgreSQL', 'Redis', 'requests a second'], results);
   } finally {
-    for (const { server } of [one, clustered, alone]) await server.stop();
-    await cluster.stop();
+    for (const { server } of [one, alone]) await server.stop();
     await close();
   }
 }

@@ -14,12 +14,6 @@ export function median(numbers: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** @param part - of 1 */
-export function percentile(numbers: readonly number[], part: number): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
-}
-
 /** Prints a heading and results, in columns. @returns whether all goals were met */
 export function printResults(title: string, headings: readonly string[], results: readonly Result[]): boolean {
   const hasGoals = results.some(({ goal }) => goal !== undefined);

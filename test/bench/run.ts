@@ -2,7 +2,6 @@ import { tmpdir } from 'node:os';
 import { benchBeside } from './beside/index.js';
 import { benchCatchingUp } from './catching-up.js';
 import { benchCosts } from './costs.js';
-import { benchImport } from './import.js';
 import { print } from './measure.js';
 import { benchSizes } from './sizes.js';
 
@@ -26,7 +25,6 @@ const titles = numberIn('TITLES', 1_000_000);
 const sizes = (process.env.SIZES ?? '10000 100000 1000000 10000000').split(' ').map((size) => positive('SIZES', size));
 
 const PARTS: Readonly<Record<string, Part>> = {
-  import: { isDecisive: true, run: () => benchImport(numberIn('IMPORT_ROWS', 1_000_000)) },
   sizes: { isDecisive: true, run: () => benchSizes(sizes, seconds) },
   beside: {
     isDecisive: false,

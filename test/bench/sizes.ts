@@ -1,10 +1,14 @@
 import { Agent } from 'node:http';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
+import { to as copyTo } from 'pg-copy-streams';
 import { syntheticId } from '../support/catalog/synthetic-titles.js';
 import { connectTo, openTestDatabase } from '../support/database.js';
 import { eventually } from '../support/eventually.js';
-import { createEmptyDatabase } from '../support/postgres.js';
+import { createEmptyDatabase, createTestDatabase, withClient } from '../support/postgres.js';
 import { startProgram, startServer } from '../support/program.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { CASE_NAMES, CASES, createCases, keysFor, type Case } from './cases.js';
@@ -37,8 +41,8 @@ const WRITERS = [1, 8] as const;
 type Medians = Partial<Record<string, number>>;
 
 /**
- * Times what the size of a catalogue might change, for several sizes: requests one after another, a copy and a mirror
- * with their commands, and commits.
+ * Times what the size of a catalogue might change, for several sizes: requests one after another, the commands of
+ * copies, mirrors and imports, and commits.
  *
  * @param sizes - numbers of titles, the smallest first @param seconds - of each kind of request, of the mirror and of commits
  * @returns whether all goals were met
@@ -57,6 +61,7 @@ export async function benchSizes(sizes: readonly number[], seconds: number): Pro
       const results = [
         ...(await timeRequests(server.url, Object.values(await createCases(db)), seconds, smallest)),
         ...(await timeMirror(db, url, server.url, folder, titles, seconds)),
+        ...(await timeImport(url, folder)),
         ...(await countCommits(db, seconds)),
       ];
       isMet = printResults(`${count(titles)} titles`, ['', 'peak memory'], results) && isMet;
@@ -95,6 +100,33 @@ async function timeRequests(
   return results;
 }
 
+/** A line of a command. */
+function line(what: string, { seconds, peakMiB }: Run, mostSeconds = Infinity): Result {
+  const bound = mostSeconds < Infinity ? `, ${mostSeconds} s` : '';
+  return {
+    what,
+    figures: [`${seconds.toFixed(1)} s`, `${count(peakMiB)} MiB`],
+    goal: { text: `≤ ${MOST_MIB} MiB${bound}`, isMet: peakMiB <= MOST_MIB && seconds <= mostSeconds },
+  };
+}
+
+/** Imports all titles from a file, in an order that is not theirs, into an empty catalogue, and then once more. */
+async function timeImport(url: string, folder: string): Promise<Result[]> {
+  const file = join(folder, 'titles.csv');
+  const columns = 'svc_id, media_type, title, has_bundles, available_in_library';
+  const copy = copyTo(`copy (select ${columns} from titles order by md5(svc_id)) to stdout (format csv, header)`);
+  await withClient({ connectionString: url, query_timeout: 0 }, (client) =>
+    pipeline(client.query(copy), createWriteStream(file)),
+  );
+  const database = await createTestDatabase();
+  const run = (): Promise<Run> => runCatalog(database.url, ['import', file, '--kind', 'titles']);
+  try {
+    return [line('to import it from a file', await run()), line('the same file again', await run())];
+  } finally {
+    await database.drop();
+  }
+}
+
 /** Publishes a copy, and takes, compares and follows with a mirror of it. */
 async function timeMirror(
   db: Knex,
@@ -109,14 +141,6 @@ async function timeMirror(
   const environment = { CATALOG_API_KEY: key, MIRROR_DATABASE_URL: mirror.url };
   const run = (...args: string[]): Promise<Run> => runCatalog(databaseUrl, args, environment);
   const from = ['--from', serverUrl];
-  const line = (what: string, { seconds: took, peakMiB }: Run, mostSeconds = Infinity): Result => ({
-    what,
-    figures: [`${took.toFixed(1)} s`, `${count(peakMiB)} MiB`],
-    goal: {
-      text: `≤ ${MOST_MIB} MiB${mostSeconds < Infinity ? `, ${mostSeconds} s` : ''}`,
-      isMet: peakMiB <= MOST_MIB && took <= mostSeconds,
-    },
-  });
   const results = [
     line('to publish a copy', await run('export', '--publish', folder, '--base-url', serverUrl)),
     line('a mirror from nothing to equal', await run('mirror', ...from, '--once')),

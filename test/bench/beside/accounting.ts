@@ -61,7 +61,7 @@ async function minutes(db: Knex, ids: readonly number[], operations: number, ser
   const units = MINUTES * ids.length;
   // The goals are for one operation.
   return [
-    unitLine(`save: a key, minute and server; ${what}`, saves, units * servers, [30 * operations, 500 * operations]),
-    unitLine(`roll up: a key and minute; ${what}`, rollUps, units, [100 * operations]),
+    unitLine(`save: a key, minute and server; ${what}`, saves, units * servers, 30 * operations, 500 * operations),
+    unitLine(`roll up: a key and minute; ${what}`, rollUps, units, 100 * operations),
   ];
 }

@@ -59,7 +59,7 @@ export async function untilDone(step: () => Promise<boolean>): Promise<void> {
   while (await step());
 }
 
-/** A line of what something costs as a whole. */
+/** A line of what something costs as a whole. @param most - of a statement, in milliseconds */
 export function totalLine(what: string, { ms, longestMs, walBytes }: Cost, most = MOST_MS): Result {
   return {
     what,
@@ -68,12 +68,13 @@ export function totalLine(what: string, { ms, longestMs, walBytes }: Cost, most 
   };
 }
 
-/** A line of what each of many units costs. Its goals are microseconds, and bytes of the log where they are given. */
+/** A line of what each of many units costs. Its goals are microseconds, and bytes of the log of changes. */
 export function unitLine(
   what: string,
   costs: readonly Cost[],
   units: number,
-  most: readonly [number, number?],
+  mostMicros: number,
+  most = Infinity,
 ): Result {
   const sum = (of: keyof Cost): number => costs.reduce((added, cost) => added + cost[of], 0);
   const [micros, bytes] = [(sum('ms') * 1_000) / units, sum('walBytes') / units];
@@ -82,8 +83,8 @@ export function unitLine(
     what,
     figures: [`${micros.toFixed(1)} µs`, `${longest.toFixed(0)} ms`, `${bytes.toFixed(0)} B`],
     goal: {
-      text: `${most[0]} µs${most[1] === undefined ? '' : `, ${most[1]} B`}, ${MOST_MS} ms`,
-      isMet: micros <= most[0] && bytes <= (most[1] ?? Infinity) && longest < MOST_MS,
+      text: `${mostMicros} µs${most < Infinity ? `, ${most} B` : ''}, ${MOST_MS} ms`,
+      isMet: micros <= mostMicros && bytes <= most && longest < MOST_MS,
     },
   };
 }

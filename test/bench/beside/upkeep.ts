@@ -54,7 +54,7 @@ async function notices(db: Knex): Promise<Result[]> {
   const reached = await measure(() => untilDone(() => quotas.save(db)));
   return [
     totalLine('look for keys that expire', expiring),
-    unitLine('record a quota that is nearly used up', [reached], DEVELOPERS, [500]),
+    unitLine('record a quota that is nearly used up', [reached], DEVELOPERS, 500),
   ];
 }
 
@@ -71,8 +71,8 @@ async function announcements(db: Knex): Promise<Result[]> {
   await db.raw("update caller_changes_horizon set set_at = set_at - interval '10 minutes'");
   const cleared = await measure(() => untilDone(() => removeByFunction(db, 'caller_changes_remove_old')));
   return [
-    unitLine(`suspend ${count(CHANGED)} developers at once: each`, [{ ...bulk, longestMs: 0 }], CHANGED, [100]),
-    unitLine(`a change after it, beside ${count(left)} announcements`, [later], CHANGES, [10_000]),
+    unitLine(`suspend ${count(CHANGED)} developers at once: each`, [{ ...bulk, longestMs: 0 }], CHANGED, 100),
+    unitLine(`a change after it, beside ${count(left)} announcements`, [later], CHANGES, 10_000),
     totalLine('remove the announcements', cleared),
   ];
 }

@@ -1,5 +1,5 @@
 import { median } from '../../bench/measure.js';
-import type { Call, Change, Failure, FaultRecord, HistoryEvent, Sample } from './history.js';
+import type { Call, Change, Failure, FaultRecord, HistoryEvent } from './history.js';
 
 /** What a check has found in a history. */
 interface Verdict {
@@ -140,8 +140,13 @@ export const flatCheck: Check = {
       if (length < LEAST_MS) continue;
       judged += 1;
       for (const [figure, { absolute, part }] of Object.entries(BOUNDS)) {
-        const growth = slope(steady, figure) * length;
-        const most = absolute + part * median(steady.map(({ figures }) => figures[figure] ?? NaN));
+        // Peaks during faults do not move the medians of the halves, which are half of the length apart.
+        const values = steady.map(({ figures }) => figures[figure] ?? NaN);
+        const [early = NaN, late = NaN] = [values.slice(0, values.length / 2), values.slice(values.length / 2)].map(
+          median,
+        );
+        const growth = 2 * (late - early);
+        const most = absolute + part * early;
         if (growth > most)
           violations.push(
             `The ${figure} of ${subject} grew by ${growth.toFixed(1)} in ${at(length)}, with a bound of ${most.toFixed(1)}.`,
@@ -152,13 +157,3 @@ export const flatCheck: Check = {
     return { judged: `${judged} of ${subjects.length} processes, those that lasted ${least}`, violations };
   },
 };
-
-/** The slope of Theil and Sen, the median over all pairs of samples: peaks during faults do not count. */
-function slope(samples: readonly Sample[], figure: string): number {
-  const value = ({ figures }: Sample): number => figures[figure] ?? NaN;
-  return median(
-    samples.flatMap((one, index) =>
-      samples.slice(index + 1).map((later) => (value(later) - value(one)) / (later.start - one.start)),
-    ),
-  );
-}

@@ -41,7 +41,7 @@ export interface FaultRecord extends Timed {
 }
 
 /** What a process or a server takes, at one moment. */
-export interface Sample extends Timed {
+interface Sample extends Timed {
   readonly kind: 'sample';
   readonly subject: string;
   readonly figures: Readonly<Record<string, number>>;
