@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { operations } from '../../src/api/index.js';
 import { readGuide, ROOT } from '../support/guides.js';
+import { execute } from '../support/programs/execute.js';
 import { startProxy, type Alter } from '../support/proxies/altering-proxy.js';
 import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -34,14 +34,8 @@ describe('Dredd with the hooks and commands of the guide', () => {
     const commands = code('sh')
       .replaceAll('http://127.0.0.1:8080', url)
       .replace(/npx --yes dredd@\S+/, () => `"${DREDD}"`);
-    return new Promise((resolve) => {
-      execFile(
-        'sh',
-        ['-ec', commands],
-        { cwd: folder, env: { ...process.env, CATALOG_API_KEY: key } },
-        (_error, stdout, stderr) => resolve(stdout + stderr),
-      );
-    });
+    const { stdout, stderr } = await execute('sh', ['-ec', commands], folder, { ...process.env, CATALOG_API_KEY: key });
+    return stdout + stderr;
   }
 
   it('Dredd finds that the operations of a running server conform, except for those whose header fields or body drift', async () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ERROR_CODES, problemType, type ErrorCode } from '../../src/errors.js';
@@ -18,6 +17,7 @@ import {
   schemasWithin,
   type Node,
 } from './document/document.js';
+import { execute, type Ended } from '../support/programs/execute.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -28,21 +28,17 @@ const DESCRIPTIONS = ['src/http/leaked-keys/openapi-leaked-keys.yaml', 'src/http
 /** Members that only problems of one code have, as their descriptions say. */
 const OPTIONAL = ['oldest_since', 'violated-policies'];
 
-/** Runs a program of `node_modules/.bin` in the checkout, offline; resolves whatever its exit code. */
-function run(program: string, ...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+/** Runs Redocly in the checkout, offline. */
+function redocly(...args: string[]): Promise<Ended> {
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-  return new Promise((done) => {
-    execFile(`${ROOT}/node_modules/.bin/${program}`, args, { cwd: ROOT, env }, (error, stdout, stderr) => {
-      done({ code: error ? error.code : 0, stdout, stderr });
-    });
-  });
+  return execute(`${ROOT}/node_modules/.bin/redocly`, args, ROOT, env);
 }
 
 describe('openapi.yaml', () => {
   it("every document of the contract passes Redocly's strict rules without a warning", async () => {
     const files = ['openapi.yaml', ...DESCRIPTIONS];
     const config = '.config/redocly.yaml';
-    const { code, stdout, stderr } = await run('redocly', 'lint', '--config', config, '--format=json', ...files);
+    const { code, stdout, stderr } = await redocly('lint', '--config', config, '--format=json', ...files);
     assert.ok(stdout.startsWith('{'), `${stdout}${stderr}`);
     // One report after the other.
     const reports = JSON.parse(`[${stdout.replaceAll(/^\}\{/gm, '},{')}]`) as { totals: unknown; problems: unknown }[];
@@ -107,7 +103,7 @@ describe('openapi.yaml', () => {
     // As text, since the order counts too.
     assert.equal(JSON.stringify(JSON.parse(text)), JSON.stringify(document), 'run make generate');
     const folder = await temporaryFolder();
-    const bundled = await run('redocly', 'bundle', ...DESCRIPTIONS, '--ext', 'json', '--output', folder);
+    const bundled = await redocly('bundle', ...DESCRIPTIONS, '--ext', 'json', '--output', folder);
     assert.equal(bundled.code, 0, bundled.stderr);
     for (const name of await readdir(folder)) {
       const [made, kept] = await Promise.all([readFile(`${folder}/${name}`), readFile(`${ROOT}/generated/${name}`)]);

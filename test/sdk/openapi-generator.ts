@@ -1,8 +1,8 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { prepareDemo } from '../../src/commands/server/demo.js';
+import { execute } from '../support/programs/execute.js';
 import { startService } from '../support/service.js';
 import { child, document, type Node } from '../contract/document/document.js';
 import { ROOT } from './project.js';
@@ -30,9 +30,6 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
   'csharp-netcore': { extension: '.cs' },
 };
 
-/** Bound on one program, in milliseconds. */
-const TIMEOUT_MS = 1_200_000;
-
 /** Reads a page and a title with the client for Python, and provokes an error with a code. */
 const PYTHON_PROGRAM = `
 import os, time, openapi_client
@@ -52,12 +49,9 @@ except openapi_client.ApiException as error:
 `;
 
 /** @returns what a program printed, if it failed */
-function run([program, ...args]: Checker, cwd: string, env = process.env): Promise<string | undefined> {
-  return new Promise((done) => {
-    execFile(program, args, { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      done(error ? `${error.message}${stdout}${stderr}` : undefined);
-    });
-  });
+async function run([program, ...args]: Checker, cwd: string, env = process.env): Promise<string | undefined> {
+  const { code, stdout, stderr } = await execute(program, args, cwd, env);
+  return code === 0 ? undefined : `${program} ended with ${String(code)}: ${stdout}${stderr}`;
 }
 
 /** The schemas that a client has a type of its own for: objects, and the enumerations with a name. */

@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { execute, type Ended } from '../support/programs/execute.js';
 import { send } from '../support/request.js';
 import type { TestService } from '../support/service.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 
 /** The folder of this package's package.json. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-
-/** Bound on one program, in milliseconds, on a busy machine. */
-const TIMEOUT_MS = 1_200_000;
-
-/** How a program ended. */
-export interface Ended {
-  readonly code: unknown;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** The TypeScript project of a developer who has followed the guide to generating an SDK. */
 export interface ConsumerProject {
@@ -94,16 +84,6 @@ export async function compile({ folder }: ConsumerProject, files: readonly strin
     ['--pretty', 'false', '--project', 'tsconfig.programs.json'],
     folder,
   );
-}
-
-/** Runs a program in a folder; resolves whatever its exit code. */
-export function execute(program: string, args: string[], cwd: string, env = process.env): Promise<Ended> {
-  return new Promise((resolve) => {
-    const options = { cwd, env, timeout: TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
-    execFile(program, args, options, (error, stdout, stderr) => {
-      resolve({ code: error ? (error.code ?? error.signal) : 0, stdout, stderr });
-    });
-  });
 }
 
 /** @returns the blocks of a guide, in order */

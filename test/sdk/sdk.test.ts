@@ -3,9 +3,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startDemoService, type DemoService } from '../support/catalog/demo-service.js';
 import { startProxy } from '../support/proxies/altering-proxy.js';
+import { execute } from '../support/programs/execute.js';
 import { startService, type TestService } from '../support/service.js';
 import { CLIENTS } from './clients.js';
-import { compile, execute, followGuide, type ConsumerProject } from './project.js';
+import { compile, followGuide, type ConsumerProject } from './project.js';
 
 /** For two generators and the compiler, on a busy machine. */
 const TIMEOUT_MS = 3_600_000;
