@@ -4,7 +4,9 @@ import { restartFeed } from '../../src/catalog/restart.js';
 import { asPosition } from '../../src/catalog/since.js';
 import type { Answer } from '../../src/contract.js';
 import { fromRfc3339, systemClock, toRfc3339, toSeconds, type Micros } from '../../src/platform/time/micros.js';
+import { installClock } from '../support/postgres/model-clock.js';
 import { pastTriggers } from '../support/postgres/past-triggers.js';
+import { untilWaiting } from '../support/postgres/until-waiting.js';
 import { assertProblem } from '../support/problem.js';
 import type { Reply, RequestOptions } from '../support/request.js';
 import { startService, type TestService } from '../support/service.js';
@@ -145,6 +147,45 @@ describe('positions of GET /api/v1/changes', () => {
         assert.deepEqual([held.ids, held.next], [[], since]);
         await writer.commit();
         assert.deepEqual((await get(held.next)).ids, table === 'titles' ? titleIds(2, 'late') : []);
+      }
+    });
+
+    it('a page misses no entry that is committed during its request', async () => {
+      let passed = 0n;
+      const quiet = await startService({ now: () => systemClock() + passed });
+      const { db } = quiet;
+      try {
+        const clock = await installClock(db);
+        await addTitles(db, 1, 'before');
+        const writer = await db.transaction();
+        await addTitles(writer, 1, 'during');
+        // Old enough to be moved up, past the stamp of the writer.
+        passed = 20n * DAY;
+        await clock.setOffset(passed);
+        // Each call of the safe time's function waits before it reads anything. The function itself is the real one.
+        await db.raw(`
+          alter function public.catalog_quiet_clock() rename to real_quiet_clock;
+          create function public.catalog_quiet_clock() returns timestamptz language plpgsql volatile as $$
+          begin
+            perform pg_advisory_xact_lock_shared(1, 2);
+            return public.real_quiet_clock();
+          end
+          $$;
+        `);
+        const gate = await db.transaction();
+        await gate.raw('select pg_advisory_xact_lock(1, 2)');
+        const page = quiet.get(`/api/v1/changes?since=${toSeconds(await newest(db))}`);
+        await untilWaiting('the service waits for the safe time', db);
+        await writer.commit();
+        await gate.commit();
+        const { data, meta } = changesOf(await page);
+        const rest = changesOf(await quiet.get(`/api/v1/changes?since=${meta.next_since}`));
+        assert.deepEqual(
+          [...data, ...rest.data].map(({ svc_id: id }) => id),
+          ['during-0001'],
+        );
+      } finally {
+        await quiet.stop();
       }
     });
 

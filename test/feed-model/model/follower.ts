@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { createClient, PositionRefused } from '../../../src/client/client.js';
-import { follow, type FollowOptions } from '../../../src/client/follow.js';
+import { follow } from '../../../src/client/follow.js';
 import { retryPolicy } from '../../../src/client/retry.js';
 import { startProgram, type RunningProgram } from '../../support/program.js';
 import { eventually } from '../../support/eventually.js';
@@ -34,50 +34,35 @@ interface Pace {
 /** Short, to find out soon that a server is back. */
 const RETRY = { ...retryPolicy(false), firstMs: 10, longestMs: 200 };
 
-function optionsFor({ url, key }: FeedAddress, mirror: Mirror, since: number, { intervalMs, deliverMs }: Pace) {
-  return {
-    fetchPage: createClient({ baseUrl: url, key }),
-    since,
-    intervalMs,
-    store: async (page, from) => {
-      // An empty page may move a position of the client's own back to the newest entry.
-      if (page.data.length > 0) mirror.page(page, from);
-      if (deliverMs !== undefined) await delay(deliverMs);
-    },
-    retryPolicy: RETRY,
-    signal: new AbortController().signal,
-  } satisfies Partial<FollowOptions>;
-}
-
-/** Follows until nothing is waiting. @returns the new position @throws OperatorError when the service refuses one */
-export function followOnce(address: FeedAddress, mirror: Mirror, since: number): Promise<number> {
-  return follow({ ...optionsFor(address, mirror, since, { intervalMs: 0 }), once: true });
-}
-
 /** Follows in this process, and takes a fresh copy whenever the service demands one, as the guide describes. */
 export function startFollower(
   service: FeedAddress & { readonly db: Knex },
   mirror: Mirror,
   start: number,
-  pace: Pace,
+  { intervalMs, deliverMs }: Pace,
 ): ModelFollower {
   const stop = new AbortController();
   let since = start;
   let copies = 0;
-  const options = optionsFor(service, mirror, since, pace);
+  const fetchPage = createClient({ baseUrl: service.url, key: service.key });
 
-  async function keep(more: Pick<FollowOptions, 'once'> & Partial<FollowOptions>): Promise<void> {
+  async function keep(once: boolean, signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
         since = await follow({
-          ...options,
+          fetchPage,
           since,
+          intervalMs,
           async store(page, from) {
-            await options.store(page, from);
+            // An empty page may move a position of the client's own back to the newest entry.
+            if (page.data.length > 0) mirror.page(page, from);
+            if (deliverMs !== undefined) await delay(deliverMs);
             // Pages before a refusal count.
             since = page.meta.next_since;
           },
-          ...more,
+          retryPolicy: RETRY,
+          once,
+          signal,
         });
         return;
       } catch (error) {
@@ -97,7 +82,7 @@ export function startFollower(
     mirror.begin(toMicros(since), await readCatalogue(service.db));
   }
 
-  const following = keep({ once: false, signal: stop.signal });
+  const following = keep(false, stop.signal);
   return {
     mirror,
     get copies() {
@@ -106,7 +91,7 @@ export function startFollower(
     async finish() {
       stop.abort();
       await following;
-      await keep({ once: true });
+      await keep(true, new AbortController().signal);
     },
   };
 }

@@ -4,8 +4,6 @@ import type { Knex } from 'knex';
 export interface ModelClock {
   /** Sets its difference from the real clock, in microseconds. Applies at once, also to running statements. */
   setOffset(micros: bigint): Promise<void>;
-  /** Moves it. */
-  advance(micros: bigint): Promise<void>;
 }
 
 /**
@@ -29,15 +27,7 @@ export async function installClock(
     alter function public.titles_follow_clock() set search_path = model, pg_catalog, pg_temp;
     alter function public.catalog_quiet_clock() set search_path = model, pg_catalog;
   `);
-  // Moves take turns: two concurrent ones would start from the same value, and one would be lost.
-  let moved: Promise<unknown> = Promise.resolve();
   return {
     setOffset: (micros) => db.raw("select setval('model.clock_offset', ?)", [String(micros)]).then(),
-    async advance(micros) {
-      moved = moved.then(() =>
-        db.raw("select setval('model.clock_offset', last_value + ?) from model.clock_offset", [String(micros)]),
-      );
-      await moved;
-    },
   };
 }
