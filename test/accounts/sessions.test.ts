@@ -149,16 +149,17 @@ describe('sessions', () => {
     );
   });
 
-  it('a session is listed once, with the way of its sign-in, beside other events of the same moment', async () => {
+  it('a session is listed once, with the way and the address of its sign-in, beside other events of the same moment', async () => {
     const developerId = await world.newDeveloper();
     await world.db.transaction(async (transaction) => {
       await linkIdentity(transaction, developerId, { issuer: 'https://i', subject: 'listed' });
-      await startSession(transaction, { developerId, way: 'provider', userAgent: '', replaced: undefined });
+      const from = { browser: 'Firefox', address: '192.0.2.1' };
+      await startSession(transaction, { developerId, way: 'provider', userAgent: '', from, replaced: undefined });
     });
-    const listed = await listSessions(world.db, developerId, { limit: 10 });
+    const listed = await listSessions(world.db, developerId, ALL);
     assert.deepEqual(
-      listed.map(({ way }) => way),
-      ['provider'],
+      listed.map(({ way, address }) => [way, address]),
+      [['provider', '192.0.2.1']],
     );
   });
 });
