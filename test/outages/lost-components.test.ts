@@ -135,7 +135,7 @@ describe('several components that are lost together', () => {
       lag = seconds;
       const components = (await load()).components.filter(({ name }) => name === OUTAGES[dependency].name);
       assert.equal(components[0]?.lag, dependency === 'replica' ? seconds : 0);
-      return components[0]?.fault?.label;
+      return components[0].fault?.label;
     };
     for (let losses = 1; losses <= 6; losses += 1) {
       own.note('redis', 'lost');
