@@ -29,14 +29,21 @@ export interface PollResult {
   readonly pollAfterMs?: number | undefined;
 }
 
-/** A position is too old for the service, or belongs to another feed. */
+/** A position is too old for the service. */
 export class PositionRefused extends OperatorError {
-  /** The oldest position that the service accepts. */
-  readonly oldestSince: number | undefined;
+  constructor(
+    message: string,
+    /** The oldest position that the service accepts. */
+    readonly oldestSince?: number,
+  ) {
+    super(message);
+  }
+}
 
-  constructor(message: string, { oldestSince, advice }: { oldestSince?: number | undefined; advice?: string } = {}) {
-    super(message, { advice });
-    this.oldestSince = oldestSince;
+/** The service has another feed than that of the position. */
+export class FeedReplaced extends PositionRefused {
+  constructor(expected: string, found: string) {
+    super(`The position belongs to the feed ${expected}, but the service now has the feed ${found}.`);
   }
 }
 
@@ -172,7 +179,7 @@ function refusal(
         `The position ${showPosition(since ?? 0)} has left the window of the feed` +
           (oldest === undefined ? '' : `, which begins at ${showPosition(oldest)}`) +
           `; changes ${oldest === undefined ? 'since then' : 'in between'} are no longer available (${shown}).`,
-        { oldestSince: oldest },
+        oldest,
       );
     }
     case 'invalid_since':

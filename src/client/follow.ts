@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperatorError } from '../errors.js';
-import { PositionRefused, showPosition, type ChangesPage, type FetchPage } from './client.js';
+import { FeedReplaced, showPosition, type ChangesPage, type FetchPage } from './client.js';
 import { DEFAULT_INTERVAL_MS } from './poll-interval.js';
 import { retrying, TemporaryFailure, type RetryOptions } from './retry.js';
 
@@ -33,7 +33,7 @@ export interface FollowOptions extends RetryOptions {
  * least once: a page that could not be stored is requested again by the next run.
  *
  * @returns the last position, once the signal is aborted, at any point; with `once`, also when nothing more is waiting
- * @throws PositionRefused when the feed no longer accepts the position, or a page is of another feed: it is not stored
+ * @throws FeedReplaced when a page is of another feed, before it is stored
  * @throws OperatorError when a retry cannot help, or when the retry policy gives up
  * @throws the errors of `store`
  */
@@ -55,12 +55,7 @@ export async function follow(options: FollowOptions): Promise<number> {
         }
         return result;
       });
-      if (feedId !== undefined && found !== undefined && found !== feedId) {
-        throw new PositionRefused(
-          `The position belongs to the feed ${feedId}, but the service now has the feed ${found}.`,
-          { advice: 'If you expected no other feed, check that the address leads to the service that you follow.' },
-        );
-      }
+      if (feedId !== undefined && found !== undefined && found !== feedId) throw new FeedReplaced(feedId, found);
       feedId ??= found;
       requireProgress(page, since);
       await store(page, since, requestedAt, feedId);

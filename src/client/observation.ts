@@ -21,7 +21,9 @@ export type Observation =
       readonly hasMore: boolean;
       readonly requestedAt: number;
     }
-  /** The feed no longer accepts the mirror's position, or the service has another feed. */
-  | { readonly kind: 'refused'; readonly error: OperatorError };
+  /** The feed no longer accepts the mirror's position. */
+  | { readonly kind: 'position-refused'; readonly position: number }
+  /** The service has another feed than the mirror has followed. */
+  | { readonly kind: 'feed-replaced'; readonly error: OperatorError };
 
 export type Observe = (observation: Observation) => void;

@@ -1,6 +1,6 @@
 import { OperatorError } from '../../errors.js';
 import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
-import { PositionRefused } from '../client.js';
+import { FeedReplaced, PositionRefused } from '../client.js';
 import { follow } from '../follow.js';
 import type { Observe } from '../observation.js';
 import { Retries, TemporaryFailure } from '../retry.js';
@@ -76,25 +76,29 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
         advice: `Choose another --schema. If the service has moved, change base_url in the table ${schema}.state.`,
       });
     }
-    observe({ kind: 'following', position: saved.position });
+    let { position } = saved;
+    observe({ kind: 'following', position });
     try {
       await follow({
         ...options,
-        since: saved.position,
+        since: position,
         feedId: saved.feedId,
-        async store(page, since, requestedAt, feedId) {
-          await store.savePage(page, since, feedId);
-          const { has_more: hasMore, next_since: position } = page.meta;
-          observe({ kind: 'stored', entries: page.data.length, position, hasMore, requestedAt });
+        async store({ data, meta }, since, requestedAt, feedId) {
+          await store.savePage({ data, meta }, since, feedId);
+          position = meta.next_since;
+          observe({ kind: 'stored', entries: data.length, position, hasMore: meta.has_more, requestedAt });
         },
       });
       return;
     } catch (error) {
-      // A repair has moved the mirror back.
-      if (error instanceof PositionMoved) continue;
-      if (!(error instanceof PositionRefused)) throw error;
-      observe({ kind: 'refused', error });
-      await loadNewest(store, options);
+      if (error instanceof PositionRefused) {
+        observe(
+          error instanceof FeedReplaced ? { kind: 'feed-replaced', error } : { kind: 'position-refused', position },
+        );
+        await loadNewest(store, options);
+      } else if (!(error instanceof PositionMoved)) {
+        throw error;
+      }
     }
   }
 }

@@ -59,7 +59,8 @@ export class MirrorStatus {
       case 'following':
         this.#position = observation.position;
         return;
-      case 'refused':
+      case 'position-refused':
+      case 'feed-replaced':
         this.#isRefused = true;
         return;
       case 'stored':

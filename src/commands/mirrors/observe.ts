@@ -27,8 +27,10 @@ function lineOf(observation: Observation, baseUrl: string): string | undefined {
     }
     case 'following':
       return `Following ${baseUrl} from ${showPosition(observation.position)}.`;
-    case 'refused':
-      return `${withAdvice(observation.error)} The mirror keeps its rows until it has loaded a newer copy.`;
+    case 'position-refused':
+      return `The feed no longer accepts the position ${showPosition(observation.position)}. Loading the newest copy.`;
+    case 'feed-replaced':
+      return `${observation.error.message} The mirror keeps its rows until it can load a copy of that feed. If you expected none, check that --from leads to the service that you mirror.`;
     default:
       return undefined;
   }
