@@ -78,19 +78,17 @@ interface WaysProps {
 function Ways({ site, developer, passkeys }: WaysProps): VNode {
   const party = relyingPartyOf(site.publicUrl());
   const issuer = site.signInBy?.name;
-  // Somebody who is not signed in may have no passkey, but everybody may have an identity at the provider.
-  const isPasskeyFirst = developer !== undefined || issuer === undefined;
-  // For somebody who is known to have no passkey, the browser would look for one in vain.
-  const passkey = party !== undefined && passkeys !== 0 && (
-    <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
-      <Button tone={isPasskeyFirst ? 'primary' : undefined} label="Sign in with a passkey" />
-    </PasskeyForm>
-  );
-  const tone = isPasskeyFirst && passkey !== false ? undefined : 'primary';
-  const provider = issuer !== undefined && <Button href="/sign-in/oidc" tone={tone} label={`Sign in with ${issuer}`} />;
   return (
     <>
-      <div class="sign-in-ways">{isPasskeyFirst ? [passkey, provider] : [provider, passkey]}</div>
+      <div class="sign-in-ways">
+        {issuer !== undefined && <Button href="/sign-in/oidc" tone="primary" label={`Sign in with ${issuer}`} />}
+        {/* For somebody who is known to have no passkey, the browser would look for one in vain. */}
+        {party !== undefined && passkeys !== 0 && (
+          <PasskeyForm act="get" action={PASSKEY_SIGN_IN} party={party}>
+            <Button tone={issuer === undefined ? 'primary' : undefined} label="Sign in with a passkey" />
+          </PasskeyForm>
+        )}
+      </div>
       <h2>Sign in with a link</h2>
       <p>
         Ask <Operator /> for a sign-in link, and open it in this browser within ten minutes.
