@@ -52,16 +52,16 @@ export function addSettings(router: PageRouter, parts: SiteParts): void {
   });
 
   router.get(SIGNED_OUT, async (ctx) => {
-    if ((await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined) {
-      seeOther(ctx, SETTINGS);
-      return;
-    }
+    const isSignedIn = (await findSession(parts.db, readCookie(ctx, 'session'))) !== undefined;
+    const [title, address, label] = isSignedIn
+      ? (['You are signed in', SETTINGS, 'Go to the settings'] as const)
+      : (['You are signed out', '/sign-in', 'Sign in'] as const);
     page(
       ctx,
-      { title: 'You are signed out', section: 'settings', isCard: true },
+      { title, section: 'settings', isCard: true },
       <>
-        <p role="status">Your API keys still work.</p>
-        <Button href="/sign-in" tone="primary" label="Sign in" />
+        {!isSignedIn && <p role="status">Your API keys still work.</p>}
+        <Button href={address} tone="primary" label={label} />
       </>,
     );
   });
