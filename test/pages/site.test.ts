@@ -52,19 +52,20 @@ describe('the site', () => {
 
   it('the header fields of every page keep other origins out, and its header has the only search', async () => {
     const { developerId, prefix } = await createSampleDeveloper(service.db);
-    const visitor = await signIn(service, developerId);
-    for (const path of [...PAGES, ...settingsPages(prefix)]) {
-      // An unknown link leads somebody who is signed in to the settings.
-      const isLink = path.startsWith('/sign-in/link/');
-      const page = await (isLink ? new Visitor(service.url) : visitor).get(path, BROWSER);
-      assertPage(page, isLink ? 403 : 200);
-      const [header = '', ...others] = page.text.split('<main');
-      assert.deepEqual(
-        [header, ...others].map((part) => part.split('<search').length - 1),
-        [1, 0],
-        path,
-      );
-    }
+    for (const [reader, paths] of [
+      [new Visitor(service.url), PAGES],
+      [await signIn(service, developerId), settingsPages(prefix)],
+    ] as const)
+      for (const path of paths) {
+        const page = await reader.get(path, BROWSER);
+        assertPage(page, path.startsWith('/sign-in/link/') ? 403 : 200);
+        const [header = '', ...others] = page.text.split('<main');
+        assert.deepEqual(
+          [header, ...others].map((part) => part.split('<search').length - 1),
+          [1, 0],
+          path,
+        );
+      }
   });
 
   it('a page is compressed for a browser that accepts it', async () => {
