@@ -1,4 +1,4 @@
-import type { ComponentChildren, VNode } from 'preact';
+import type { VNode } from 'preact';
 
 /** Links under a title, each with its address and its text. */
 export interface LinkGroup {
@@ -12,13 +12,12 @@ interface WithSidebarProps {
   readonly groups: readonly LinkGroup[];
   /** The address whose link is marked as the current page. */
   readonly current?: string;
-  readonly children?: ComponentChildren;
-  /** Instead of children: HTML that is rendered already. */
-  readonly html?: string;
+  /** One element of the class `content`. */
+  readonly children: VNode;
 }
 
 /** A wide page with a table of contents at its side. */
-export function WithSidebar({ label, groups, current, children, html }: WithSidebarProps): VNode {
+export function WithSidebar({ label, groups, current, children }: WithSidebarProps): VNode {
   return (
     <div class="container with-sidebar">
       <div class="sidebar">
@@ -44,11 +43,7 @@ export function WithSidebar({ label, groups, current, children, html }: WithSide
           </details>
         </nav>
       </div>
-      {html === undefined ? (
-        <div class="content">{children}</div>
-      ) : (
-        <div class="content" dangerouslySetInnerHTML={{ __html: html }} />
-      )}
+      {children}
     </div>
   );
 }

@@ -120,13 +120,15 @@ function GuidePage({ guide, shelf }: { readonly guide: Guide; readonly shelf: Gu
     <>
       {navigation}
       <WithSidebar label="Guides" groups={groups} current={`${path}/${guide.name}`}>
-        <h1>{guide.title}</h1>
-        <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
-        {markdownPath && (
-          <p class="small">
-            <a href={markdownPath(guide)}>View as Markdown</a>
-          </p>
-        )}
+        <div class="content">
+          <h1>{guide.title}</h1>
+          <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
+          {markdownPath && (
+            <p class="small">
+              <a href={markdownPath(guide)}>View as Markdown</a>
+            </p>
+          )}
+        </div>
       </WithSidebar>
     </>
   );

@@ -39,7 +39,9 @@ export function addReference(router: PageRouter, { contract, site }: Pick<Public
     const rendered = renderPage(
       site,
       { title: 'API reference', section: 'docs', description },
-      <WithSidebar label="Reference" groups={linkGroups(contract, chapters.headings)} html={content.join('')} />,
+      <WithSidebar label="Reference" groups={linkGroups(contract, chapters.headings)}>
+        <div class="content" dangerouslySetInnerHTML={{ __html: content.join('') }} />
+      </WithSidebar>,
     );
     return rendered.replaceAll(EXAMPLE_ORIGIN, site.publicUrl());
   }, Infinity);
