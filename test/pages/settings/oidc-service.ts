@@ -5,7 +5,7 @@ import {
   startIdentityProvider,
   type ClientAuth,
   type IdentityProvider,
-} from '../../support/programs/identity-provider.js';
+} from '../../support/pages/identity-provider.js';
 import type { Reply } from '../../support/request.js';
 import { startService, type TestService } from '../../support/service.js';
 

@@ -6,7 +6,7 @@ import { setPlan } from '../../../src/limits/plans.js';
 import { eventually } from '../../support/eventually.js';
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { Visitor } from '../../support/http/visitor.js';
-import { NO_SUBJECT, type IdentityProvider } from '../../support/programs/identity-provider.js';
+import { NO_SUBJECT, type IdentityProvider } from '../../support/pages/identity-provider.js';
 import type { TestService } from '../../support/service.js';
 import { CALLBACK, from, Person, startWithProvider } from './oidc-service.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { listDevelopers } from '../../../src/developers/developers.js';
-import type { IdentityProvider } from '../../support/programs/identity-provider.js';
+import type { IdentityProvider } from '../../support/pages/identity-provider.js';
 import { assertFits } from '../visits.js';
 import type { Stage } from './stage.js';
 

@@ -1,6 +1,6 @@
 import { newDeveloper } from '../../support/keys/new-key.js';
 import { startBrowser, type TestBrowser, type View, type WatchedPage } from '../../support/programs/browser.js';
-import type { IdentityProvider } from '../../support/programs/identity-provider.js';
+import type { IdentityProvider } from '../../support/pages/identity-provider.js';
 import { skipWithout } from '../../support/programs/skip.js';
 import { CHROMIUM, findProgram } from '../../support/programs/system-program.js';
 import { startService, type TestService } from '../../support/service.js';

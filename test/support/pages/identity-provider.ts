@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type OidcProvider from 'oidc-provider';
-import { freePort } from './free-port.js';
+import { freePort } from '../programs/free-port.js';
 
 /** An OpenID Connect provider on this machine, at which everybody is signed in at once. */
 export interface IdentityProvider {
