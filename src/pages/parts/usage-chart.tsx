@@ -63,7 +63,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
   const totals = buckets.map(total);
   const lines = scaleLines(Math.max(0, ...totals), Math.floor(HEIGHT / PIXELS_PER_LINE));
   const y = (count: number): number => round(TOP + HEIGHT * (1 - count / (lines.at(-1) ?? 1)));
-  const percent = (position: number): string => `${round((position * 100) / buckets.length)}%`;
+  const percent = (count: number): string => `${round((count * 100) / buckets.length)}%`;
   const { unit } = USAGE_RANGES[range];
   return (
     <figure class="usage-chart">
@@ -74,23 +74,7 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
           role={errorsOf === undefined ? 'img' : 'group'}
           aria-label={`Chart by ${unit}, at most ${formatCount(Math.max(...totals))} in one ${unit}`}
         >
-          <defs>
-            {/* Errors differ from each other also without their colours. */}
-            {(['clientErrors', 'rateLimited'] as const).map((kind) => (
-              <pattern
-                key={kind}
-                id={`pattern-${kind}`}
-                class={`outcome-${kind}`}
-                width="6"
-                height="6"
-                patternUnits="userSpaceOnUse"
-                patternTransform={kind === 'clientErrors' ? 'rotate(45)' : undefined}
-              >
-                <rect width="6" height="6" opacity="0.35" />
-                <rect width="6" height="3" />
-              </pattern>
-            ))}
-          </defs>
+          <Patterns />
           <g aria-hidden="true">
             {lines.map((count) => (
               <line
@@ -103,42 +87,17 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
               />
             ))}
           </g>
-          {buckets.map((bucket, index) => {
-            const name = `${bucketName(bucket.start, range)}: ${describeCounts(bucket)}`;
-            const bar = (
-              <>
-                <title>{name}</title>
-                <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={HEIGHT} />
-                {stack(bucket, y(0), (count) => y(0) - y(count)).map(({ kind, top, height }) => (
-                  <rect
-                    key={kind}
-                    class={`chart-bar chart-bar-${kind}`}
-                    fill={kind === 'clientErrors' || kind === 'rateLimited' ? `url(#pattern-${kind})` : undefined}
-                    x={percent(index + GAP)}
-                    width={percent(1 - 2 * GAP)}
-                    y={top}
-                    height={height}
-                  />
-                ))}
-                {isLabelled(bucket.start, range) && (
-                  <text class="chart-label" x={percent(index + GAP)} y={TOP + HEIGHT + BOTTOM - 6} aria-hidden="true">
-                    {shortBucketName(bucket.start, range)}
-                  </text>
-                )}
-              </>
-            );
-            const address = bucket.successful < total(bucket) ? errorsOf?.(bucket.start) : undefined;
-            // The numbers stand in the table.
-            return address === undefined ? (
-              <g key={bucket.start} class="chart-bucket" aria-hidden="true">
-                {bar}
-              </g>
-            ) : (
-              <a key={bucket.start} class="chart-bucket" href={address} aria-label={`${name}. See the request errors`}>
-                {bar}
-              </a>
-            );
-          })}
+          {buckets.map((bucket, index) => (
+            <Bar
+              key={bucket.start}
+              bucket={bucket}
+              range={range}
+              index={index}
+              percent={percent}
+              y={y}
+              errors={bucket.successful < total(bucket) ? errorsOf?.(bucket.start) : undefined}
+            />
+          ))}
         </svg>
         <svg width={SCALE_WIDTH} height={TOP + HEIGHT + BOTTOM} aria-hidden="true" focusable="false">
           {lines.map((count) => (
@@ -149,6 +108,80 @@ function Chart({ range, buckets, errorsOf }: ChartsProps): VNode {
         </svg>
       </div>
     </figure>
+  );
+}
+
+/** Kinds of errors that differ from each other also without their colours. */
+const PATTERNS: readonly (keyof UsageCounts)[] = ['clientErrors', 'rateLimited'];
+
+function Patterns(): VNode {
+  return (
+    <defs>
+      {PATTERNS.map((kind) => (
+        <pattern
+          key={kind}
+          id={`pattern-${kind}`}
+          class={`outcome-${kind}`}
+          width="6"
+          height="6"
+          patternUnits="userSpaceOnUse"
+          patternTransform={kind === 'clientErrors' ? 'rotate(45)' : undefined}
+        >
+          <rect width="6" height="6" opacity="0.35" />
+          <rect width="6" height="3" />
+        </pattern>
+      ))}
+    </defs>
+  );
+}
+
+interface BarProps {
+  readonly bucket: UsageBucket;
+  readonly range: UsageRange;
+  /** Its place, from 0. */
+  readonly index: number;
+  /** A number of buckets as a part of the width. */
+  readonly percent: (buckets: number) => string;
+  /** Where a count stands, in pixels from the top. */
+  readonly y: (count: number) => number;
+  /** The address of the errors, if some are listed. */
+  readonly errors: string | undefined;
+}
+
+/** The stacked bar of an hour or a day. It is a link to the errors, if there are any. */
+function Bar({ bucket, range, index, percent, y, errors }: BarProps): VNode {
+  const name = `${bucketName(bucket.start, range)}: ${describeCounts(bucket)}`;
+  const bar = (
+    <>
+      <title>{name}</title>
+      <rect class="chart-hit" x={percent(index)} width={percent(1)} y={TOP} height={HEIGHT} />
+      {stack(bucket, y(0), (count) => y(0) - y(count)).map(({ kind, top, height }) => (
+        <rect
+          key={kind}
+          class={`chart-bar chart-bar-${kind}`}
+          fill={PATTERNS.includes(kind) ? `url(#pattern-${kind})` : undefined}
+          x={percent(index + GAP)}
+          width={percent(1 - 2 * GAP)}
+          y={top}
+          height={height}
+        />
+      ))}
+      {isLabelled(bucket.start, range) && (
+        <text class="chart-label" x={percent(index + GAP)} y={TOP + HEIGHT + BOTTOM - 6} aria-hidden="true">
+          {shortBucketName(bucket.start, range)}
+        </text>
+      )}
+    </>
+  );
+  // The numbers stand in the table.
+  return errors === undefined ? (
+    <g class="chart-bucket" aria-hidden="true">
+      {bar}
+    </g>
+  ) : (
+    <a class="chart-bucket" href={errors} aria-label={`${name}. See the request errors`}>
+      {bar}
+    </a>
   );
 }
 
