@@ -6,7 +6,7 @@ import { FILES, FONTS, type FileName, type StaticFiles } from '../context.js';
 /** The parts of the stylesheet in `src/pages/static/styles`, in the order of the cascade. */
 const STYLES = [
   ...['theme', 'ground', 'headings', 'frame', 'controls', 'tables', 'numbers', 'code', 'sidebar', 'search'],
-  ...['pages/reference', 'pages/landing', 'pages/settings'],
+  ...['pages/reference', 'pages/landing', 'pages/sign-in', 'pages/settings'],
   // Paper and the colours of the reader override the rules above.
   'media',
 ];
