@@ -63,6 +63,7 @@ export interface ClientOptions {
 export type FetchPage = (since: number, signal: AbortSignal) => Promise<PollResult>;
 
 const CHANGES: Path = '/api/v1/changes';
+const STATS: Path = '/api/v1/stats';
 const SINCE: keyof QueryParameters<'getChanges'> = 'since';
 
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -92,42 +93,28 @@ export function parseBaseUrl(text: string, name = 'The base URL'): string {
 }
 
 /** Creates a client of the feed. @throws OperatorError when `key` cannot be a key */
-export function createClient({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): FetchPage {
-  const headers = { ...authorize(key), Accept: 'application/json, application/problem+json' };
-
+export function createClient(options: ClientOptions): FetchPage {
+  const get = createGet(options);
   return async (since, signal) => {
-    signal.throwIfAborted();
-    // Not AbortSignal.any: the follower's signal is long-lived and would collect dependants.
-    const exchange = new AbortController();
-    const end = (): void => exchange.abort(signal.reason);
-    signal.addEventListener('abort', end, { once: true });
-    const timer = setTimeout(() => exchange.abort(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
-    try {
-      const response = await fetch(`${baseUrl}${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, {
-        headers,
-        signal: exchange.signal,
-        // A redirect that leads to another host would drop the key.
-        redirect: 'manual',
-      });
-      if (response.status !== 200) throw await failureOf(response, since);
-      const text = await readText(response, MAX_ANSWER_BYTES);
-      if (text === undefined) throw new TemporaryFailure(`The response is larger than ${MAX_ANSWER_BYTES} bytes.`);
-      const page = parseJson(text);
-      if (!isPage(page)) throw new TemporaryFailure('The response is not a page of changes.');
-      const feedId = response.headers.get('Feed-Id');
-      return {
-        page,
-        feedId: feedId === null ? undefined : printable(feedId, MAX_FEED_ID),
-        pollAfterMs: adaptiveInterval(response.headers),
-      };
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof OperatorError) throw error;
-      throw unreachable('Cannot reach the service', error);
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-    }
+    const { headers, body } = await get(`${CHANGES}?${SINCE}=${encodeURIComponent(String(since))}`, signal, since);
+    if (!isPage(body)) throw new TemporaryFailure('The response is not a page of changes.');
+    const feedId = headers.get('Feed-Id');
+    return {
+      page: body,
+      feedId: feedId === null ? undefined : printable(feedId, MAX_FEED_ID),
+      pollAfterMs: adaptiveInterval(headers),
+    };
+  };
+}
+
+/** Creates a client that requests the number of titles. @throws OperatorError when `key` cannot be a key */
+export function createTitleCounter(options: ClientOptions): (signal: AbortSignal) => Promise<number> {
+  const get = createGet(options);
+  return async (signal) => {
+    const { body } = await get(STATS, signal);
+    const titles = isObject(body) && isObject(body.data) ? body.data.titles : undefined;
+    if (typeof titles === 'number') return titles;
+    throw new TemporaryFailure('The response has no number of titles.');
   };
 }
 
@@ -138,6 +125,41 @@ export function authorize(key: string): { readonly Authorization: string } {
     throw new OperatorError('CATALOG_API_KEY is not a valid key.', { advice: 'Set it to your API key.' });
   }
   return { Authorization: `Bearer ${key}` };
+}
+
+/** @param since - the position that is sent, if one is @throws as a FetchPage does */
+type Get = (path: string, signal: AbortSignal, since?: number) => Promise<{ headers: Headers; body: unknown }>;
+
+function createGet({ baseUrl, key, timeoutMs = DEFAULT_TIMEOUT_MS }: ClientOptions): Get {
+  const headers = { ...authorize(key), Accept: 'application/json, application/problem+json' };
+
+  return async (path, signal, since) => {
+    signal.throwIfAborted();
+    // Not AbortSignal.any: the follower's signal is long-lived and would collect dependants.
+    const exchange = new AbortController();
+    const end = (): void => exchange.abort(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    const timer = setTimeout(() => exchange.abort(new Error(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
+    try {
+      const response = await fetch(`${baseUrl}${path}`, {
+        headers,
+        signal: exchange.signal,
+        // A redirect that leads to another host would drop the key.
+        redirect: 'manual',
+      });
+      if (response.status !== 200) throw await failureOf(response, since);
+      const text = await readText(response, MAX_ANSWER_BYTES);
+      if (text === undefined) throw new TemporaryFailure(`The response is larger than ${MAX_ANSWER_BYTES} bytes.`);
+      return { headers: response.headers, body: parseJson(text) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof OperatorError) throw error;
+      throw unreachable('Cannot reach the service', error);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+    }
+  };
 }
 
 /** @returns the failure of a request without a whole response @param what - the failed action, as a clause */

@@ -5,11 +5,13 @@ import type { Progress } from '../platform/process/progress.js';
 export type Observation =
   /** A request or the mirror's database failed, and is tried again after the wait. */
   | { readonly kind: 'retrying'; readonly failure: OperatorError; readonly waitMs: number }
+  /** Loading begins: of a copy, or without one of the whole feed. */
+  | { readonly kind: 'loading'; readonly copyOf: string | undefined; readonly copiesUrl: string }
   | { readonly kind: 'progress'; readonly progress: Progress }
-  /** The mirror equals the loaded copy. The counts are rows. */
+  /** The mirror equals the loaded copy or feed. The counts are rows. */
   | {
       readonly kind: 'loaded';
-      readonly copyOf: string;
+      readonly copyOf: string | undefined;
       readonly counts: Readonly<Record<'inserted' | 'changed' | 'deleted', number>>;
     }
   | { readonly kind: 'following'; readonly position: number }

@@ -28,19 +28,16 @@ function often(...actions: readonly Disturbance[]): Disturbance[] {
 const kills: Fault = async (world) => {
   const { db, url: databaseUrl, postgres } = world;
   const { key } = await world.newKey();
-  const host = await startCopyHost();
-  world.defer(() => host.stop());
   const replica = await startReplica(postgres);
   world.defer(() => replica.kill());
   const settings = { DATABASE_READ_URL: replica.url };
   let server = await world.startServer(settings);
   const { url } = server;
-  await host.publish({ url, db });
   return [
     { url, key, databaseUrl, db },
     {
       size: { ...SIZE, transactions: 12 * LONG, longestHoldMs: 200, cuts: true },
-      copiesUrl: host.url,
+      copiesUrl: `${url}/copies`,
       disturbances: often(
         () => replica.pauseReplay(),
         async (mirror) => mirror?.kill(),
@@ -81,7 +78,6 @@ function lostCommits(restart: (db: Knex) => Promise<unknown>): Fault {
     const { db, service } = world;
     const host = await startCopyHost();
     world.defer(() => host.stop());
-    await host.publish(service);
     const lose = async (): Promise<void> => {
       await pastTriggers(db, 'titles', async (transaction) => {
         await transaction.raw('delete from titles where hashtext(svc_id) % 5 = 0');

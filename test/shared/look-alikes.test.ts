@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { isProviderUp } from '../../src/accounts/check-provider.js';
-import { createClient, parseBaseUrl } from '../../src/client/client.js';
+import { createClient, createTitleCounter, parseBaseUrl } from '../../src/client/client.js';
 import { CopySource } from '../../src/client/mirror/copy-source.js';
 import { parsePublicUrl } from '../../src/config/parsers.js';
 import { openCopyFolder } from '../../src/copies/copy-folder.js';
@@ -150,6 +150,7 @@ describe('a redirect of a request with a secret', () => {
   /** What sends a secret to an address. */
   const SENDERS: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
     'a poll': (baseUrl) => createClient({ baseUrl, key: KEY })(1, signal),
+    'a request for the number of titles': (baseUrl) => createTitleCounter({ baseUrl, key: KEY })(signal),
     'a request for a manifest': (baseUrl) => sourceAt(baseUrl).fetchManifest(RETRY),
     'a download': (baseUrl) => buffer(sourceAt(baseUrl).downloadTitles(sampleManifest(), RETRY)),
     'a notice': async (url) => {

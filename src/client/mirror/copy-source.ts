@@ -49,9 +49,13 @@ export class CopySource {
   readonly #isOwn: boolean;
   readonly #headers: Readonly<Record<string, string>>;
 
+  /** Whether only signed copies are accepted. */
+  readonly requiresSignature: boolean;
+
   /** @throws OperatorError when the key cannot be a key */
   constructor(options: CopySourceOptions) {
     this.url = options.copiesUrl;
+    this.requiresSignature = options.publicKey !== undefined;
     this.#options = options;
     this.#isOwn = new URL(options.copiesUrl).origin === new URL(options.baseUrl).origin;
     this.#headers = this.#isOwn ? { ...authorize(options.key) } : {};
@@ -60,15 +64,18 @@ export class CopySource {
   /**
    * Downloads the manifest of the newest copy and checks whose it is.
    *
-   * @throws CopyUnusable, also when no copy is published; OperatorError when a retry cannot help or the policy gives up
+   * @returns undefined when no copy is published
+   * @throws CopyUnusable, or OperatorError when a retry cannot help or the retry policy gives up
    */
-  async fetchManifest(retry: RetryOptions): Promise<Manifest> {
+  async fetchManifest(retry: RetryOptions): Promise<Manifest | undefined> {
     const { baseUrl, publicKey } = this.#options;
     const content = await retrying(retry, () =>
       buffer(this.#download(MANIFEST_NAME, 0, MAX_MANIFEST_BYTES, retry.signal)).catch((error: unknown) => {
-        throw error instanceof FileMissing ? this.#noCopy() : error;
+        if (error instanceof FileMissing) return undefined;
+        throw error;
       }),
     );
+    if (content === undefined) return undefined;
     const manifest = parseManifest(content.toString());
     if (manifest.base_url !== baseUrl) {
       const message = `The copy at ${this.url}/ belongs to ${printable(manifest.base_url)}, not to ${baseUrl}.`;
@@ -174,13 +181,6 @@ export class CopySource {
     }
   }
 
-  #noCopy(): CopyUnusable {
-    const advice =
-      'If copies are elsewhere, set --copies to their URL; otherwise ask the operator of the service to publish them ' +
-      '("catalog export --publish").';
-    return new CopyUnusable(`No copy is published at ${this.url}/.`, { advice });
-  }
-
   async #failureOf(url: string, response: Response): Promise<OperatorError> {
     const { status, headers } = response;
     if (status === 404) {
@@ -192,6 +192,16 @@ export class CopySource {
       ? new TemporaryFailure(message, { retryAfterMs: parseRetryAfter(headers.get('Retry-After'), Date.now()) })
       : new OperatorError(message, { advice: 'Check --copies, and that the files are publicly readable.' });
   }
+}
+
+/** @returns the manifest of the newest copy @throws as fetchManifest() does; OperatorError when no copy is published */
+export async function requireManifest(source: CopySource, retry: RetryOptions): Promise<Manifest> {
+  const manifest = await source.fetchManifest(retry);
+  if (manifest !== undefined) return manifest;
+  throw new OperatorError(`No copy is published at ${source.url}/.`, {
+    advice:
+      'If copies are elsewhere, set --copies to their URL; otherwise ask the operator of the service to publish them.',
+  });
 }
 
 /** @returns the error of a file whose content differs from the published one @param how - a clause */

@@ -4,25 +4,29 @@ import { FeedReplaced, PositionRefused } from '../client.js';
 import { follow } from '../follow.js';
 import type { Observe } from '../observation.js';
 import { Retries, TemporaryFailure } from '../retry.js';
-import { loadNewest } from './load.js';
+import { loadCatalogue } from './load.js';
 import type { MirrorOptions } from './options.js';
 import { MirrorLocked } from './session.js';
 import { MirrorStore, PositionMoved } from './store.js';
 
 /**
- * Keeps a mirror, on one session of its database after another. It loads the newest copy unless it did so before, follows
- * the feed, and loads the newest copy again when the feed no longer accepts its position. Rows and position are committed
- * together, so the next run resumes exactly where this one stopped. Resolves once the signal is aborted; with `once`,
- * also when nothing more is waiting.
+ * Keeps a mirror, on one session of its database after another. It loads the catalogue unless it did so before, follows
+ * the feed, and loads the catalogue again when the feed no longer accepts its position. Rows and position are committed
+ * together, so the next run resumes exactly where this one stopped.
  *
+ * @returns the last position, in seconds, or undefined if it never had one: once the signal is aborted; with `once`,
+ *   also when nothing more is waiting
  * @throws OperatorError when a retry cannot help, or when the policy gives up; with `once`, also the database's errors
  */
-export async function mirror(options: MirrorOptions): Promise<void> {
+export async function mirror(options: MirrorOptions): Promise<number | undefined> {
   const { signal, once } = options;
   const retries = new Retries(options);
   let hasOpened = false;
+  let reached: number | undefined;
   const observe: Observe = (observation) => {
-    if (observation.kind === 'stored') retries.reset();
+    const { kind } = observation;
+    if (kind === 'following' || kind === 'stored') reached = observation.position;
+    if (kind === 'stored') retries.reset();
     options.observe(observation);
   };
   for (;;) {
@@ -30,11 +34,10 @@ export async function mirror(options: MirrorOptions): Promise<void> {
     try {
       store = await MirrorStore.open(options, true, signal);
       hasOpened = true;
-      await keepOnSession(store, { ...options, observe });
-      return;
+      return await keepOnSession(store, { ...options, observe });
     } catch (error) {
       // Closing the session has undone everything uncommitted.
-      if (signal.aborted) return;
+      if (signal.aborted) return reached;
       if (once || !isTransient(error, hasOpened)) throw error;
       await retries.wait(unusable(error as Error)).catch(() => undefined);
     } finally {
@@ -62,13 +65,13 @@ function isTransient(error: unknown, hasOpened: boolean): boolean {
   return CONFLICT.test(state) || (isDatabaseUnavailable(error) && !MISCONFIGURED.test(state));
 }
 
-/** Keeps a mirror until the signal is aborted, or with `once` until nothing is waiting. */
-async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promise<void> {
+/** Keeps a mirror until the signal is aborted, or with `once` until nothing is waiting. @returns the last position */
+async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promise<number> {
   const { baseUrl, schema, observe } = options;
   for (;;) {
     const saved = await store.readState();
     if (saved === undefined) {
-      await loadNewest(store, options);
+      await loadCatalogue(store, options);
       continue;
     }
     if (saved.baseUrl !== baseUrl) {
@@ -79,7 +82,7 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
     let { position } = saved;
     observe({ kind: 'following', position });
     try {
-      await follow({
+      return await follow({
         ...options,
         since: position,
         feedId: saved.feedId,
@@ -89,13 +92,12 @@ async function keepOnSession(store: MirrorStore, options: MirrorOptions): Promis
           observe({ kind: 'stored', entries: data.length, position, hasMore: meta.has_more, requestedAt });
         },
       });
-      return;
     } catch (error) {
       if (error instanceof PositionRefused) {
         observe(
           error instanceof FeedReplaced ? { kind: 'feed-replaced', error } : { kind: 'position-refused', position },
         );
-        await loadNewest(store, options);
+        await loadCatalogue(store, options);
       } else if (!(error instanceof PositionMoved)) {
         throw error;
       }

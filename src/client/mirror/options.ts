@@ -16,6 +16,8 @@ export interface MirrorOptions extends RetryOptions, StoreOptions {
   readonly baseUrl: string;
   readonly source: CopySource;
   readonly fetchPage: FetchPage;
+  /** Requests how many titles the service has. */
+  readonly countTitles: (signal: AbortSignal) => Promise<number>;
   /** Return once caught up, and fail where only an operator can help, instead of waiting for that. */
   readonly once: boolean;
   /** The pause between two polls, in milliseconds; undefined for as short a one as the plan's limits allow. */

@@ -7,6 +7,7 @@ import { countOf, formatCount } from '../../platform/text/count.js';
 import { OperatorError } from '../../errors.js';
 import type { RetryOptions } from '../retry.js';
 import { damaged, type CopySource, type PartialFile } from './copy-source.js';
+import { forget } from './kept.js';
 import { CONTENT, contentOf, ENTRY, requireFields, TITLE_COLUMNS } from './tables.js';
 import type { MirrorStore } from './store.js';
 
@@ -27,6 +28,28 @@ const MAX_LINE_BYTES = 64 * 1024;
 
 /** How much of a copy is staged by one statement, in bytes. */
 const BATCH_BYTES = 256 * 1024;
+
+/** Creates an empty staging table. */
+async function createStaging(store: MirrorStore): Promise<void> {
+  await store.query(`drop table if exists ${STAGING}; create temporary table staged (${TITLE_COLUMNS})`);
+}
+
+/** Stages the newest form of each title on the pages of the feed that are kept. @returns the number of titles */
+export async function stagePages(store: MirrorStore): Promise<number> {
+  await createStaging(store);
+  const staging = store.query(
+    `insert into ${STAGING}
+     select distinct on (svc_id) entry.*
+       from ${store.schema}.kept, json_to_recordset(convert_from(content, 'UTF8')::json) as entry(${ENTRY})
+      order by svc_id, updated_at desc`,
+  );
+  const { rowCount } = await staging.catch(async (error: unknown) => {
+    // The service may send a valid page the next time.
+    if (INVALID_DATA.test(sqlState(error))) await forget(store);
+    throw error;
+  });
+  return rowCount ?? 0;
+}
 
 /**
  * Loads the titles of a copy into the staging table of the session, and requires that they match the manifest.
@@ -61,7 +84,7 @@ export async function stageCopy(
     for await (const lines of wholeLines(file, pieces)) staged += await stageLines(store, lines);
   };
   try {
-    await store.query(`drop table if exists ${STAGING}; create temporary table staged (${TITLE_COLUMNS})`);
+    await createStaging(store);
     await pipeline(compressed, createGunzip({ chunkSize: BATCH_BYTES }), (pieces: AsyncIterable<Buffer>) =>
       stage(pieces).catch((error: unknown) => {
         // The download may wait for its host. It ends with the same error, since the pipeline reports either.

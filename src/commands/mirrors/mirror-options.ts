@@ -3,7 +3,7 @@ import { InvalidArgumentError, type Command } from 'commander';
 import type { KeyObject } from 'node:crypto';
 import { parsePublicKey } from '../../copies/signature.js';
 import { OperatorError, UsageError } from '../../errors.js';
-import { createClient, parseBaseUrl, type ClientOptions } from '../../client/client.js';
+import { createClient, createTitleCounter, parseBaseUrl, type ClientOptions } from '../../client/client.js';
 import { CopySource } from '../../client/mirror/copy-source.js';
 import { isDatabaseUnavailable, sqlState } from '../../platform/postgres/errors.js';
 import { ENCODE, readPostgresUrl } from '../../config/parsers.js';
@@ -78,6 +78,7 @@ export async function parseMirrorFlags(flags: MirrorFlags, context: CommandConte
   return {
     baseUrl,
     fetchPage: createClient(client),
+    countTitles: createTitleCounter(client),
     source: new CopySource({ ...client, copiesUrl, publicKey }),
     databaseUrl,
     schema: flags.schema,

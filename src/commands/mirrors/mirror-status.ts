@@ -50,6 +50,7 @@ export class MirrorStatus {
         this.#state = 'failing';
         this.#failures.inc();
         return;
+      case 'loading':
       case 'progress':
         this.#state = 'copying';
         return;

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseMetricsAddress, type MetricsAddress } from '../../config/parsers.js';
+import { showPosition } from '../../client/client.js';
 import { mirror } from '../../client/mirror/mirror.js';
 import { retryPolicy } from '../../client/retry.js';
 import { serveMetrics, type MetricsServer } from '../../http/telemetry/metrics-server.js';
@@ -26,11 +27,11 @@ interface Flags extends MirrorFlags {
 }
 
 const NOTES = `Copies all titles into your PostgreSQL database, into the table titles of the schema, and keeps them up to date.
-Starts from the newest published copy. Rows and position are committed in one transaction, so the command resumes
-exactly where it stopped, even after a crash. If the feed refuses the position, after 30 days offline or after a restore,
-the command loads the newest copy and reports what changed. Readers of the table never see a partial copy. Only a copy that
-names a new feed can replace the rows of the one before, and a load that removes more than a tenth of the rows requires
---allow-removals.
+Starts from the newest published copy or, if there is none, from the feed, as long as the feed still has every title.
+Rows and position are committed in one transaction, so the command resumes exactly where it stopped, even after a crash.
+If the feed refuses the position, after 30 days offline or after a restore, the command loads the newest copy and reports
+what changed. Readers of the table never see a partial copy. Only a copy that names a new feed can replace the rows of the
+one before, and a load that removes more than a tenth of the rows requires --allow-removals.
 
 ${CONNECTION_NOTES}
 
@@ -76,7 +77,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       );
       display.printLine(`Metrics are at ${server.url}.`);
     }
-    await withStoreErrors(() =>
+    const position = await withStoreErrors(() =>
       mirror({
         ...options,
         once,
@@ -90,7 +91,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
       }),
     );
     display.stop();
-    display.printLine('Stopped.');
+    display.printLine(position === undefined ? 'Stopped.' : `Stopped at ${showPosition(position)}.`);
   } finally {
     display.stop();
     await server?.close();

@@ -20,17 +20,20 @@ function lineOf(observation: Observation, baseUrl: string): string | undefined {
   switch (observation.kind) {
     case 'retrying':
       return `${withAdvice(observation.failure)} Retrying in ${Math.ceil(observation.waitMs / 1000)} s.`;
+    case 'loading':
+      if (observation.copyOf !== undefined) return undefined;
+      return `No copy is published at ${observation.copiesUrl}/. Reading the whole feed instead.`;
     case 'loaded': {
       const { copyOf, counts } = observation;
       const parts = Object.entries(counts).map(([what, count]) => `${formatCount(count)} ${what}`);
-      return `Loaded the copy of ${copyOf}: ${parts.join(', ')}.`;
+      return `Loaded ${copyOf === undefined ? 'the whole feed' : `the copy of ${copyOf}`}: ${parts.join(', ')}.`;
     }
     case 'following':
       return `Following ${baseUrl} from ${showPosition(observation.position)}.`;
     case 'position-refused':
       return `The feed no longer accepts the position ${showPosition(observation.position)}. Loading the newest copy.`;
     case 'feed-replaced':
-      return `${observation.error.message} The mirror keeps its rows until it can load a copy of that feed. If you expected none, check that --from leads to the service that you mirror.`;
+      return `${observation.error.message} Loading the newest copy.`;
     default:
       return undefined;
   }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { OperatorError, UsageError } from '../../errors.js';
 import { retryPolicy, type RetryOptions } from '../../client/retry.js';
+import { requireManifest } from '../../client/mirror/copy-source.js';
 import { MirrorStore } from '../../client/mirror/store.js';
 import { verify, type Comparison } from '../../client/mirror/verify.js';
 import type { CommandContext } from '../context.js';
@@ -61,7 +62,7 @@ async function run(flags: Flags, context: CommandContext): Promise<void> {
   };
   let store: MirrorStore | undefined;
   try {
-    const manifest = await source.fetchManifest(retry);
+    const manifest = await requireManifest(source, retry);
     store = await MirrorStore.open(options, false, signal);
     const result = await verify(store, manifest, { ...options, ...retry, repairs });
     display.stop();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { repairCounts } from '../../../src/catalog/counts.js';
 import { restartFeed } from '../../../src/catalog/restart.js';
-import { createClient } from '../../../src/client/client.js';
+import { createClient, createTitleCounter } from '../../../src/client/client.js';
 import { CopySource } from '../../../src/client/mirror/copy-source.js';
 import { mirror as keepMirror } from '../../../src/client/mirror/mirror.js';
 import type { MirrorOptions } from '../../../src/client/mirror/options.js';
@@ -124,7 +124,7 @@ export function mirrorWorld() {
         () => false,
       ),
     /** Keeps the mirror in this process, with short waits, until the signal is aborted. */
-    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<void> {
+    keep(signal: AbortSignal, options: Partial<MirrorOptions>): Promise<number | undefined> {
       const { service, host, mirror } = parts;
       const client = { baseUrl: service.url, key: service.key };
       return keepMirror({
@@ -133,6 +133,7 @@ export function mirrorWorld() {
         baseUrl: service.url,
         source: new CopySource({ ...client, copiesUrl: host.url }),
         fetchPage: createClient(client),
+        countTitles: createTitleCounter(client),
         signal,
         once: false,
         intervalMs: 10,

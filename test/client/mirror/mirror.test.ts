@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { withAdvice } from '../../../src/errors.js';
+import { repairCounts } from '../../../src/catalog/counts.js';
+import { createClient, createTitleCounter, PositionRefused } from '../../../src/client/client.js';
+import { TemporaryFailure } from '../../../src/client/retry.js';
 import { MirrorStatus } from '../../../src/commands/mirrors/mirror-status.js';
+import { systemClock } from '../../../src/platform/time/micros.js';
 import { eventually } from '../../support/eventually.js';
 import { listenLocally } from '../../support/http/local-server.js';
 import { freePort } from '../../support/programs/free-port.js';
 import { startProxy } from '../../support/proxies/altering-proxy.js';
-import { addTitles } from '../../support/titles.js';
+import { addTitleAt, addTitles } from '../../support/titles.js';
 import { mirrorWorld } from './mirror-world.js';
 
 const DAY = 86_400_000_000n;
@@ -51,11 +56,13 @@ describe('catalog mirror', () => {
     );
   });
 
-  it('a mirror without a published copy does not start, and says what to do', async () => {
+  it('a mirror refuses to start from a feed that lacks old titles, and says what to do', async () => {
     await addTitles(world.service.db, 5);
+    await addTitleAt(world.service.db, 'old', systemClock() - 40n * DAY);
+    await repairCounts(world.service.db);
     assert.match(
       await fail(),
-      /No copy is published at http:\S+\/\. If copies are elsewhere, set --copies .*--publish"/,
+      /No copy is published at .*, and the feed alone does not have every title\. .*catalog export --publish/,
     );
     assert.equal(await world.state(), undefined);
   });
@@ -117,6 +124,69 @@ describe('catalog mirror', () => {
     assert.equal((await program.stop()).code, 0);
   });
 
+  it('a mirror reads the feed once to start from it, also if the number of titles cannot be read at first', async () => {
+    await addTitles(world.service.db, 450);
+    const client = { baseUrl: world.service.url, key: world.service.key };
+    const [read, count] = [createClient(client), createTitleCounter(client)];
+    const failures: string[] = [];
+    const positions: number[] = [];
+    let counts = 0;
+    const ending = new AbortController();
+    const running = world.keep(ending.signal, {
+      fetchPage: (since, signal) => {
+        if (!signal.aborted) positions.push(since);
+        return read(since, signal);
+      },
+      countTitles: (signal) =>
+        (counts += 1) % 2 === 1 ? Promise.reject(new TemporaryFailure('Slow down.')) : count(signal),
+      observe(observation) {
+        if (observation.kind === 'retrying') failures.push(withAdvice(observation.failure));
+        if (observation.kind === 'following') ending.abort();
+      },
+    });
+    await running;
+    await world.requireEqual();
+    assert.deepEqual(failures, ['Slow down.']);
+    // The oldest position, and three pages.
+    assert.equal(positions.length, 4);
+  });
+
+  it('a mirror starts again if the feed refuses the position that it named, and shows that it is copying', async () => {
+    await addTitles(world.service.db, 450);
+    const read = createClient({ baseUrl: world.service.url, key: world.service.key });
+    const kinds: string[] = [];
+    let reads = 0;
+    const ending = new AbortController();
+    await world.keep(ending.signal, {
+      fetchPage: (since, signal) =>
+        (reads += 1) === 3 ? Promise.reject(new PositionRefused('Too old.')) : read(since, signal),
+      observe({ kind }) {
+        kinds.push(kind);
+        if (kind === 'following') ending.abort();
+      },
+    });
+    await world.requireEqual();
+    const passes = ['progress', 'progress', 'progress'];
+    assert.deepEqual(kinds, ['loading', 'progress', 'retrying', 'loading', ...passes, 'loaded', 'following']);
+  });
+
+  it('a mirror that is stopped at position 0 has reached it: only a mirror without a position has reached none', async () => {
+    const ending = new AbortController();
+    let reads = 0;
+    const position = await world.keep(ending.signal, {
+      fetchPage: async () => {
+        reads += 1;
+        if (reads === 1) throw new PositionRefused('Too old.', 0);
+        // The session is closed before the page is stored.
+        if (reads === 3) ending.abort();
+        return { page: { data: [], meta: { has_more: false, next_since: reads - 2 } } };
+      },
+      countTitles: () => Promise.resolve(0),
+    });
+    assert.equal(position, 0);
+    assert.equal(await world.keep(AbortSignal.abort(), {}), undefined);
+  });
+
   it('a mirror polls as often as --interval says, also where the limits of its plan leave less', async () => {
     let polls = 0;
     // They leave a poll a minute.
@@ -125,7 +195,6 @@ describe('catalog mirror', () => {
       if (url.includes('/changes')) polls += 1;
       return { ...response, headers: { ...response.headers, ...limits } };
     });
-    await world.host.publish({ ...world.service, url: proxy.url });
     const program = world.startUnawaited('--from', proxy.url, '--interval', '0.1');
     try {
       await eventually('it has polled more often', () => polls > 10);
@@ -136,7 +205,7 @@ describe('catalog mirror', () => {
   });
 
   it('a mirror stores changes while it runs, and ends with exit code 0 on SIGTERM', async () => {
-    await world.publishTitles(3);
+    await addTitles(world.service.db, 3);
     const program = world.startProcess();
     await eventually('the mirror has the first ones', world.isEqual);
     await addTitles(world.service.db, 300, 'later');
@@ -144,6 +213,6 @@ describe('catalog mirror', () => {
     program.child.kill('SIGTERM');
     const { code, stderr } = await program.ended;
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /Stopped\.\n$/);
+    assert.match(stderr, /Stopped at \d+\.\d+ \(.*\)\.\n$/);
   });
 });

@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { repairCounts } from '../../../src/catalog/counts.js';
+import { restartFeed } from '../../../src/catalog/restart.js';
 import { MANIFEST_NAME, type Manifest } from '../../../src/copies/manifest.js';
 import { signManifest } from '../../../src/copies/signature.js';
 import { withAdvice, type OperatorError } from '../../../src/errors.js';
@@ -46,14 +47,13 @@ describe('a mirror gives up no rows without proof', () => {
     await repairCounts(world.service.db);
   }
 
-  /** Makes the address lead to another database of the service, without a copy, whose feed accepts the mirror's position. */
+  /** Makes the address lead to another database of the service, whose feed accepts the mirror's position. */
   async function becomeOther(lost = 20): Promise<void> {
     await lose(lost);
     await world.service.db.raw('update catalog_feed set identity = gen_random_uuid()');
-    world.host.files.clear();
   }
 
-  /** Lets the mirror's position leave the window of the feed, which has newer entries. */
+  /** Writes the catalogue again, so that the whole feed has every title, and lets the mirror's position leave it. */
   async function leaveWindow(): Promise<void> {
     await world.setClock(31n * DAY);
     await world.service.db('titles').update({ has_bundles: world.service.db.raw('not has_bundles') });
@@ -75,15 +75,18 @@ describe('a mirror gives up no rows without proof', () => {
   }
 
   /** @param act - returns what the mirror says */
-  async function assertKept(reason: RegExp, act: () => Promise<string>): Promise<void> {
+  async function assertKept(reason: RegExp, act: () => Promise<string>): Promise<string> {
     const before = await contents();
-    assert.match(await act(), reason);
+    const said = await act();
+    assert.match(said, reason);
     assert.deepEqual(await contents(), before);
+    return said;
   }
 
-  /** Runs the mirror to its failure, which no wait delays. @returns the error */
+  /** Runs the mirror to its failure, which no wait delays. @returns what it observes, and the error */
   async function failSoon(options: Partial<MirrorOptions>): Promise<string> {
     const { url: baseUrl, key } = world.service;
+    const observed: string[] = [];
     const error = await world
       .keep(new AbortController().signal, {
         source: new CopySource({
@@ -94,16 +97,19 @@ describe('a mirror gives up no rows without proof', () => {
         }),
         once: true,
         retryPolicy: { firstMs: 1, longestMs: 1, giveUpAfterMs: 3 },
+        observe: ({ kind }) => observed.push(kind),
         ...options,
       })
       .then(
         () => assert.fail('it did not fail'),
         (reason: unknown) => reason as OperatorError,
       );
-    return withAdvice(error);
+    return `${observed.join(' ')} ${withAdvice(error)}`;
   }
 
-  const NO_COPY = /No copy is published at http:\S+\/\. If copies are elsewhere, set --copies .*ask the operator/;
+  const NO_COPY =
+    /the service now has the feed [0-9a-f-]{36}, and no copy of it is published at http:\S+\/\. The mirror keeps its rows\. Check that --from leads to the service that you mirror\. If it does, ask its operator to publish copies/;
+  const UNSIGNED = /No copy is published at http:\S+\/, and with --public-key only a signed copy is loaded\. Ask the/;
   const MOST = /would remove 20 of the mirror's 30 rows, more than a tenth\. .*--allow-removals/;
 
   const CASES: Readonly<
@@ -118,6 +124,13 @@ describe('a mirror gives up no rows without proof', () => {
       },
       NO_COPY,
     ],
+    'a restored database without a copy from after the restore': [
+      async () => {
+        await lose(1);
+        await restartFeed(world.service.db);
+      },
+      NO_COPY,
+    ],
     'another database whose copy names no feed': [
       async () => {
         await becomeOther(1);
@@ -127,9 +140,9 @@ describe('a mirror gives up no rows without proof', () => {
     ],
     'another database whose copy is of the feed before': [
       async () => {
-        const files = [...world.host.files];
+        await lose(1);
+        await world.host.publish(world.service);
         await becomeOther(0);
-        for (const [name, file] of files) world.host.files.set(name, file);
       },
       /The newest copy belongs to the feed \S{36}, but the service now has the feed \S{36}\. Ask the operator/,
     ],
@@ -141,6 +154,8 @@ describe('a mirror gives up no rows without proof', () => {
       /The manifest is not signed, but a public key was given\./,
       SIGNED,
     ],
+    'another database without a copy, where copies must be signed': [() => becomeOther(), UNSIGNED, SIGNED],
+    'the whole feed of the same database, where copies must be signed': [leaveWindow, UNSIGNED, SIGNED],
     'another database whose copy lacks most titles': [
       async () => {
         await becomeOther();
@@ -157,20 +172,36 @@ describe('a mirror gives up no rows without proof', () => {
       },
       MOST,
     ],
+    'the whole feed of the same database that lacks most titles': [
+      async () => {
+        await leaveWindow();
+        await lose(20);
+      },
+      MOST,
+    ],
   };
 
   for (const [what, [arrange, reason, options = {}]] of Object.entries(CASES)) {
     it(`a mirror keeps its rows although it is led to ${what}`, async () => {
-      await world.publishTitles(TITLES);
+      await addTitles(world.service.db, TITLES);
       await world.succeed();
       await arrange();
-      await assertKept(reason, () => failSoon(options));
+      const said = await assertKept(reason, () => failSoon(options));
+      if (reason === UNSIGNED) assert.doesNotMatch(said, /loading/);
     });
   }
 
-  it('a mirror follows another feed once a signed copy names it', async () => {
-    await world.publishTitles(TITLES);
+  it('a mirror that must not load the unsigned feed does not begin with it either', async () => {
+    await addTitles(world.service.db, TITLES);
+    assert.match(await world.fail(...signed), UNSIGNED);
+    assert.equal(await world.state(), undefined);
+  });
+
+  it('a mirror follows another feed once a signed copy names it, and loads the whole feed of its own again', async () => {
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
+    await leaveWindow();
+    assert.match(await world.succeed(), /Loaded the whole feed: 0 inserted, 30 changed, 0 deleted\./);
     await becomeOther(1);
     const signedCopy = await world.host.publish(world.service, privateKey);
     // A signature covers the feed.
@@ -196,7 +227,7 @@ describe('a mirror gives up no rows without proof', () => {
       [5, 2, false],
       [1, 1, false],
     ] as const) {
-      await world.publishTitles(rows);
+      await addTitles(world.service.db, rows);
       await world.succeed();
       await becomeOther(lost);
       await world.host.publish(world.service);
@@ -214,7 +245,7 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a repair by a copy that lacks most rows removes none of them without permission, and is of the same feed', async () => {
-    await world.publishTitles(TITLES);
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
     await lose(20);
     await world.service.db('titles').where({ svc_id: 'title-0001' }).update({ title: 'Newer than what is lost' });
@@ -241,7 +272,7 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a running mirror that is led to another feed is not ready, says what to do, and continues with a copy of it', async () => {
-    await world.publishTitles(TITLES);
+    await addTitles(world.service.db, TITLES);
     const port = await freePort();
     const program = await world.start('--metrics-address', `127.0.0.1:${port}`);
     const isReady = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200;
@@ -264,7 +295,7 @@ describe('a mirror gives up no rows without proof', () => {
   });
 
   it('a page that names no feed is not stored by a mirror that follows one', async () => {
-    await world.publishTitles(TITLES);
+    await addTitles(world.service.db, TITLES);
     await world.succeed();
     const page = { data: [], meta: { has_more: false, next_since: 1 } };
     await assertKept(/The response does not name its feed\. Gave up/, () =>

@@ -117,6 +117,7 @@ export async function startProgramMirror(
       MIRROR_DATABASE_URL: own.url,
     });
   let program = start();
+  // A feed that was restarted would not suffice to start from.
   await eventually('the mirror follows', () => program.output.stderr.includes('Following'));
   return {
     async kill() {
