@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { runCommand, type CommandOptions } from '../support/programs/command.js';
@@ -205,6 +207,11 @@ describe('catalog import', () => {
       [inFolder('folder.csv'), ...flags],
       /^catalog: Cannot read .*folder\.csv: EISDIR: .* directory/m,
     );
+    // It exists, and cannot be opened, not even by root.
+    const socket = createServer().listen(inFolder('socket.csv'));
+    await once(socket, 'listening');
+    await assertRefused([inFolder('socket.csv'), ...flags], /^catalog: Cannot read .*socket\.csv: /m);
+    socket.close();
     const advice = 'add --format csv or --format tsv or --format ndjson\\.$';
     const unknown = new RegExp(`Cannot infer a format for .*unknown\\.txt: ${advice}`, 'm');
     await assertRefused([inFolder('unknown.txt'), ...flags], unknown, 2);

@@ -1,4 +1,5 @@
 import { Option } from 'commander';
+import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
@@ -141,10 +142,15 @@ function inferFormatOf(file: string): keyof typeof FORMATS {
 
 /** @returns the file's stream, and its size in bytes if it is a regular file */
 async function openFile(file: string): Promise<{ source: Readable; size: number | undefined }> {
-  const found = await stat(file).catch((error: unknown) => {
+  try {
+    const found = await stat(file);
+    const source = createReadStream(file, { highWaterMark: CHUNK });
+    // Before anything else: a stream that cannot open would end the program while nobody listens to it.
+    await once(source, 'open');
+    return { source, size: found.isFile() ? found.size : undefined };
+  } catch (error) {
     throw toReadError(file, error);
-  });
-  return { source: createReadStream(file, { highWaterMark: CHUNK }), size: found.isFile() ? found.size : undefined };
+  }
 }
 
 /** @returns the error to report for a file that cannot be read; any other error unchanged */
