@@ -121,7 +121,8 @@ function Summary({ components, jobs, facts, newestCopy, failedChanges, promotedA
       newestCopy.state === 'refused' ? 'the-feed-refuses-the-published-copy' : 'the-published-copy-is-old';
     faults.push(
       <>
-        Mirrors cannot start from the newest copy: <a href={`/guides/runbook#${section}`}>what to do</a>.
+        Mirrors cannot start from the newest copy{newestCopy.state === 'old' && ' once it is 30 days old'}:{' '}
+        <a href={`/guides/runbook#${section}`}>what to do</a>.
       </>,
     );
   }
