@@ -68,13 +68,13 @@ export class RequestMetrics {
   }
 
   /**
+   * @param isChange - whether it may change something
    * @param operation - its id, or `probe`; undefined for a request that was refused before routing or has no operation
    * @param status - undefined when the client left before the answer
    */
-  end(method: string | undefined, operation: string | undefined, status: number | undefined, seconds: number): void {
+  end(isChange: boolean, operation: string | undefined, status: number | undefined, seconds: number): void {
     this.#inFlight -= 1;
-    // Pages and the endpoint for leaked keys: the API itself changes nothing.
-    if (method === 'POST' && status !== undefined && status >= 500) this.health.noteFailedChange();
+    if (isChange && status !== undefined && status >= 500) this.health.noteFailedChange();
     this.#total.inc({ operation: operation ?? NONE, status: status ?? NONE });
     this.#duration.observe({ operation: operation ?? NONE }, seconds);
   }
@@ -112,7 +112,9 @@ export function recordRequests({ log, metrics, usage, failures, operationOf }: R
       // Undefined when the client left before the answer.
       const status = res.headersSent ? res.statusCode : undefined;
       const operation = state.operation?.id ?? (endedKey || (caller && status === 429) ? operationOf(ctx) : undefined);
-      metrics.end(req.method, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
+      // Pages and the endpoint for leaked keys: the API itself changes nothing.
+      const isChange = req.method === 'POST' && !target.isApi;
+      metrics.end(isChange, PROBES.has(target.path) ? PROBE : operation, status, milliseconds / 1000);
       const durationMs = Math.round(milliseconds * 1000) / 1000;
       const level = levelOf(status);
       const url = redactUrl(target, operation !== undefined);

@@ -101,6 +101,21 @@ describe('the metrics of requests', () => {
     }
   });
 
+  it('only requests outside the API count as changes that failed', async () => {
+    const headers = { 'content-type': 'application/json' };
+    await world.db.raw('alter table api_keys rename to away');
+    try {
+      assert.equal(await statusOf('/api/v1/me', { method: 'POST' }), 500);
+      assert.equal(
+        await statusOf('/revoke-leaked-key', { method: 'POST', headers, body: JSON.stringify({ key }) }),
+        500,
+      );
+    } finally {
+      await world.db.raw('alter table away rename to api_keys');
+    }
+    assert.equal((await scrapeAfter(2)).series.get('catalog_http_changes_failed_total'), 1);
+  });
+
   it('each request is counted once, by its operation and its status', async () => {
     const totals: Record<string, number> = {};
     const durations: Record<string, number> = {};
