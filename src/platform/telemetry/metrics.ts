@@ -61,7 +61,8 @@ export class Metrics {
       ...this.#configuration(definition),
       async collect() {
         // The wait comes first, so that scrapes at the same time do not add their values.
-        const values = await withTimeout(Promise.resolve(definition.read()), READ_TIMEOUT_MS).catch(() => []);
+        const read = async () => definition.read();
+        const values = await withTimeout(read(), READ_TIMEOUT_MS).catch(() => []);
         const samples = typeof values === 'number' ? [{ labels: {}, value: values }] : values;
         this.reset();
         for (const { labels, value } of samples) this.inc(labels, value);

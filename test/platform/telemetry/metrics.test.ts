@@ -7,6 +7,9 @@ describe('metrics', () => {
     const reads = {
       works: () => 2,
       fails: () => Promise.reject(new Error('the database is lost')),
+      throws: () => {
+        throw new Error('at once');
+      },
       hangs: () => new Promise<number>(() => undefined),
     };
     for (const [name, read] of Object.entries(reads)) metrics.readGauge({ name, help: name, read });
