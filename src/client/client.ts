@@ -261,8 +261,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Reads a response as text, up to a bound on its decoded size: compression multiplies the few bytes on the wire
- * become, and a response may have no end.
+ * Reads a response as text, up to a bound on its decoded size: compression multiplies the bytes on the wire,
+ * and a response may have no end.
  *
  * @returns undefined if it is larger; the rest is not read
  */
