@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { LRUCache } from 'lru-cache';
 import { poolOf } from './database.js';
 
 /** Runs a query whose answer may be a little behind the primary. */
@@ -73,26 +74,31 @@ export function readFromReplica(
  *
  * While nobody writes, the age of the last change that was replayed grows, but the replica has everything. After such a
  * time the age of the next change says too much, until the replica has caught up once more: the time since it last had
- * everything is a bound.
+ * everything is a bound. It is of one server: the address may lead to several replicas.
  */
 export function lagOf(primary: Knex, replica: Knex): () => Promise<number | undefined> {
-  let caughtUpAt = -Infinity;
+  const caughtUpAt = new LRUCache<string, number>({ max: MOST_REPLICAS });
   return async () => {
     try {
       const now = performance.now();
       const { rows } = await primary.raw<{ rows: [{ position: string }] }>(
         'select pg_current_wal_lsn()::text as position',
       );
-      const [{ isCaughtUp, age }] = (await replica.raw<{ rows: [Replayed] }>(REPLAYED, rows[0])).rows;
-      if (isCaughtUp) caughtUpAt = now;
-      return isCaughtUp ? 0 : Math.min(age, (now - caughtUpAt) / 1_000);
+      const [{ server, isCaughtUp, age }] = (await replica.raw<{ rows: [Replayed] }>(REPLAYED, rows[0])).rows;
+      if (isCaughtUp) caughtUpAt.set(server, now);
+      return isCaughtUp ? 0 : Math.min(age, (now - (caughtUpAt.get(server) ?? -Infinity)) / 1_000);
     } catch {
       return undefined;
     }
   };
 }
 
+/** Replicas whose delay is measured, more than anybody has. */
+const MOST_REPLICAS = 100;
+
 interface Replayed {
+  /** Which replica it is. One that was restarted counts as another. */
+  readonly server: string;
   readonly isCaughtUp: boolean;
   /** Of the last change that was replayed, in seconds. */
   readonly age: number;
@@ -100,6 +106,7 @@ interface Replayed {
 
 /** A replica that has replayed no change since its start has no time of the last one. */
 const REPLAYED = `
-  select pg_last_wal_replay_lsn() >= :position::pg_lsn as "isCaughtUp",
+  select concat_ws(' ', inet_server_addr(), inet_server_port(), pg_postmaster_start_time()) as server,
+         pg_last_wal_replay_lsn() >= :position::pg_lsn as "isCaughtUp",
          extract(epoch from clock_timestamp()
                    - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time()))::float8 as age`;
