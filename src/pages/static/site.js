@@ -188,8 +188,12 @@ function search(event) {
   event.preventDefault();
   // On a narrow screen the field is on a page of its own.
   if (!searchField.checkVisibility()) return searchField.form.requestSubmit();
+  searchField.focus();
   searchField.select();
 }
+
+/** As the server recognizes one in a search. */
+const HOLDS_KEY = /svc_[0-9a-z]{8}_/i;
 
 /** Replaces the results of a search while the next one is typed. Where that fails, the form can still be sent. */
 function searchWhileTyping(parts) {
@@ -197,7 +201,9 @@ function searchWhileTyping(parts) {
   searchField.addEventListener('input', async () => {
     latest?.abort();
     const { signal } = (latest = new AbortController());
-    const address = `?${new URLSearchParams({ q: searchField.value })}`;
+    const { value } = searchField;
+    // A key that was pasted stays in the field.
+    const address = HOLDS_KEY.test(value) ? '?key-refused' : `?${new URLSearchParams({ q: value })}`;
     try {
       const bounded = AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)]);
       const response = await fetch(address, { signal: bounded });

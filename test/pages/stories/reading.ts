@@ -125,8 +125,11 @@ export function readingStories(stage: Stage): void {
     await page.waitForURL('**/docs/search?q=has_more');
     assertNoFault();
     const { key } = await createKey(stage.service.db, { developerId: stage.developerId, planId: 'free' });
+    const sent: string[] = [];
+    page.on('request', (request) => sent.push(request.url()));
     await field.fill(key);
     await shows('That looks like an API key');
+    assert.deepEqual([sent.length > 0, sent.filter((url) => url.includes(key))], [true, []]);
     await page.waitForURL('**/docs/search?key-refused');
     await page.route('**/docs/search?**', (route) => route.abort());
     await field.fill('cache');
