@@ -13,7 +13,9 @@ export const OUTAGES: Readonly<Record<Dependency, Outage>> = {
     guide: 'runbook#postgresql-is-down',
     slow: {
       consequence: 'PostgreSQL does not answer in time; requests that need it are answered with 503.',
-      advice: 'Find out what slows it down before you fail over: a failover can lose commits.',
+      advice:
+        'If its machine does not answer either, it is down. Otherwise find out what slows it down before you fail over: a ' +
+        'failover can lose commits.',
       guide: 'runbook#postgresql-is-slow',
     },
   },
