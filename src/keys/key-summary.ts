@@ -70,7 +70,7 @@ const LATELY = `now() - interval '${ENDED_LATELY_DAYS} days'`;
 const IS_LEAKED = `revoked_at > ${LATELY} and exists (
   select from events where key_prefix = api_keys.prefix and kind = 'revoked' and actor = 'finder')`;
 
-const IS_STILL_USED = `last_refused_at > greatest(least(revoked_at, expires_at), ${LATELY})`;
+const IS_STILL_USED = `last_refused_at > greatest(coalesce(revoked_at, expires_at), ${LATELY})`;
 
 const EXPIRED_IN_USE = `revoked_at is null and successor_id is null and expires_at > ${LATELY}
   and last_used_at > expires_at - interval '1 day'`;

@@ -125,6 +125,7 @@ describe('the overview of the settings', () => {
       ['silent for a week', { revoked_at: ago(fine), last_refused_at: ago(week + 1) }, undefined],
       // In a suspension before its end.
       ['refused before', { revoked_at: ago(2), last_refused_at: ago(3) }, undefined],
+      ['refused, then revoked', { expires_at: ago(10), last_refused_at: ago(8), revoked_at: ago(6) }, undefined],
       ['expired', { expires_at: ago(2), last_used_at: ago(27) }, undefined],
       ['expired in use', { expires_at: ago(10), last_used_at: ago(11) }, 'expired_in_use'],
       [

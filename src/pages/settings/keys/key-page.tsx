@@ -58,7 +58,7 @@ export function addKeyPage(router: SettingsRouter, { db }: SiteParts, { requireS
 }
 
 function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNode {
-  const { prefix, successor, expiresAt, lastUsedAt } = record;
+  const { prefix, successor, expiresAt, revokedAt, lastUsedAt, lastRefusedAt } = record;
   const canChange = isAccepted(record) && !record.isSuspended;
   return (
     <>
@@ -67,10 +67,11 @@ function KeyPage({ record, replaced, usage, refusals, events }: KeyDetails): VNo
         canChange={canChange}
         more={{ Replaces: replaced !== undefined && <KeyReference prefix={replaced.prefix} label={null} /> }}
       />
-      {record.lastRefusedAt !== null && !canChange && refusals > 0 && (
+      {lastRefusedAt !== null && !canChange && refusals > 0 && (
         <Notice tone="warning">
-          Still in use: {formatCount(refusals)} {refusals === 1 ? 'request' : 'requests'} with this key{' '}
-          {refusals === 1 ? 'was' : 'were'} refused in the last 30 days, the last on <Time at={record.lastRefusedAt} />.{' '}
+          {Date.parse(lastRefusedAt) > Date.parse(revokedAt ?? expiresAt ?? '') && 'Still in use: '}
+          {formatCount(refusals)} {refusals === 1 ? 'request' : 'requests'} with this key{' '}
+          {refusals === 1 ? 'was' : 'were'} refused in the last 30 days, the last on <Time at={lastRefusedAt} />.{' '}
           <a href={failuresAddress({ keyPrefix: prefix, code: 'invalid_api_key' })}>See which</a>
         </Notice>
       )}
