@@ -1,13 +1,12 @@
 import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { ERROR_CODES } from '../../errors.js';
-import { printable } from '../../platform/text/plain-text.js';
 import { existsInCalendar } from '../../platform/time/calendar.js';
 import { listFailures } from '../../usage/failed-requests.js';
 import type { SiteParts } from '../parts/context.js';
 import { FailureList, KEPT, MAX_REQUEST_ID } from '../parts/failed-requests.js';
 import { findLeftOut, LeftOut } from '../parts/forms/left-out.js';
-import { BY_TIME, optionOf, Pager, readListPage } from '../parts/forms/list-page.js';
+import { BY_TIME, optionOf, Pager, readListPage, readListSearch } from '../parts/forms/list-page.js';
 import { queryOf } from '../parts/web/addresses.js';
 import { Choice, failuresAddress, FilterForm, OperationChoice, readKeyChoice, readOperation } from './filters.js';
 import { type Guards, type SettingsContext, type SettingsRouter, settingsPage } from './settings-page.js';
@@ -18,7 +17,7 @@ const PATH = failuresAddress();
 const HOUR = /^(20\d\d-[01]\d-[0-3]\dT[0-2]\d):\d\d$/;
 
 /** The request errors of a developer, as far as they were chosen. */
-async function loadFailures(db: Knex, ctx: SettingsContext) {
+async function loadFailures(db: Knex, ctx: SettingsContext, requestId: string | undefined) {
   const { developerId } = ctx.state.session;
   const keys = await readKeyChoice(db, ctx);
   const parameters = queryOf(ctx);
@@ -28,7 +27,6 @@ async function loadFailures(db: Knex, ctx: SettingsContext) {
     operation: readOperation(parameters),
     hour: hour !== undefined && existsInCalendar(`${hour}:00`) ? `${hour}:00Z` : undefined,
   };
-  const requestId = printable((parameters.get('request') ?? '').trim().slice(0, MAX_REQUEST_ID)) || undefined;
   const query = { developerId, keyPrefix: keys.chosen?.prefix, requestId, ...filters };
   const failures = await readListPage(ctx, BY_TIME, (part) => listFailures(db, { ...query, ...part }));
   return { keys, ...filters, requestId, failures, leftOut: findLeftOut(ctx, { key: keys.chosen, ...filters }) };
@@ -37,10 +35,12 @@ async function loadFailures(db: Knex, ctx: SettingsContext) {
 /** Adds the list of request errors. */
 export function addFailedRequests(router: SettingsRouter, { db }: SiteParts, { requireSession }: Guards): void {
   router.get(PATH, requireSession, async (ctx) => {
+    const search = readListSearch(ctx, MAX_REQUEST_ID, { name: 'request', key: 'key' });
+    if (search === undefined) return;
     settingsPage(
       ctx,
       { title: 'Request errors', tab: 'usage', trail: { path: '/settings/usage', label: 'Usage' } },
-      <FailuresPage {...await loadFailures(db, ctx)} />,
+      <FailuresPage {...await loadFailures(db, ctx, search || undefined)} />,
     );
   });
 }

@@ -322,11 +322,13 @@ describe('the pages of keys', () => {
   it('a whole key is not accepted as a filter, and is not shown again', async () => {
     const { key, prefix } = await newKey();
     assert.ok(!(await htmlOf(`${NEW}?label=${key}`)).includes(key));
-    for (const [q, location] of [
-      [`%20${key}`, `${LIST}?q=${prefix}`],
-      [key.slice(prefix.length + 1), LIST],
+    const failures = '/settings/usage/failed';
+    for (const [address, location] of [
+      [`${LIST}?q=%20${key}`, `${LIST}?q=${prefix}`],
+      [`${LIST}?q=${key.slice(prefix.length + 1)}`, LIST],
+      [`${failures}?hour=&request=${key}`, `${failures}?hour=&key=${prefix}`],
     ] as const) {
-      const { status, headers } = await visitor.get(`${LIST}?q=${q}`);
+      const { status, headers } = await visitor.get(address);
       assert.deepEqual([status, headers.location], [303, location]);
     }
   });

@@ -86,19 +86,30 @@ function placeOf(order: Order, text: string | null): object | undefined {
   return fields.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(fields);
 }
 
+interface SearchParameters {
+  /** The parameter of the text. */
+  readonly name?: string;
+  /** The parameter of the prefix of a key. */
+  readonly key?: string;
+}
+
 /**
- * Reads the search text of a list, `?q=`. A search for a whole key redirects to one for its prefix, so that the secret
- * leaves the address, which is kept in histories.
+ * Reads the search text of a list. A search for a whole key redirects to one for its prefix, so that the secret leaves
+ * the address, which is kept in histories.
  *
  * @returns an empty text for the whole list; undefined once the request is redirected
  */
-export function readListSearch(ctx: PageContext, maxLength: number): string | undefined {
+export function readListSearch(
+  ctx: PageContext,
+  maxLength: number,
+  { name = 'q', key = name }: SearchParameters = {},
+): string | undefined {
   const query = queryOf(ctx);
-  const wanted = query.get('q') ?? '';
+  const wanted = query.get(name) ?? '';
   if (!looksLikeKey(wanted)) return printable(wanted.trim().slice(0, maxLength));
-  query.delete('q');
+  query.delete(name);
   const prefix = findKeyPrefix(wanted);
-  if (prefix !== undefined) query.set('q', prefix);
+  if (prefix !== undefined) query.set(key, prefix);
   query.delete(AFTER);
   seeOther(ctx, pageAddress(ctx.path, query));
   return undefined;
