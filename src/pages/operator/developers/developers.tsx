@@ -104,7 +104,8 @@ function DeveloperListPage({ developers, search, period, sort, leftOut }: Develo
       </div>
       {developers.rows.length === 0 ? (
         <p class="empty">
-          {search === '' && sort === 'newest' ? 'There are no developers yet' : 'No developer matches'}
+          {search !== '' && 'No developer matches'}
+          {search === '' && (sort === 'newest' ? 'There are no developers yet' : 'No developer had such requests then')}
         </p>
       ) : (
         <Table
