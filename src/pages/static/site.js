@@ -184,7 +184,7 @@ const searchField = document.querySelector('.site-search .input');
 
 /** Leads Ctrl+K, or ⌘K, to the search. */
 function search(event) {
-  if (event.key !== 'k' || !(event.ctrlKey || event.metaKey) || searchField === null) return;
+  if (event.key?.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || searchField === null) return;
   event.preventDefault();
   // On a narrow screen the field is on a page of its own.
   if (!searchField.checkVisibility()) return searchField.form.requestSubmit();
@@ -211,7 +211,9 @@ function searchWhileTyping(parts) {
       parts.forEach((part, index) => part.replaceChildren(...found[index].childNodes));
       history.replaceState(history.state, '', response.url);
     } catch {
-      if (!signal.aborted) parts[0].textContent = 'Press Enter to search.';
+      if (signal.aborted) return;
+      for (const part of parts) part.replaceChildren();
+      parts[0].textContent = 'Press Enter to search.';
     }
   });
 }
