@@ -28,7 +28,7 @@ export function addRevokeLeakedKey(router: PageRouter, parts: PublicParts): void
 /** @throws PageError 429 for an address that sends too many unknown keys */
 async function revokeReported(parts: PublicParts, text: string, address: string): Promise<Reported> {
   const parsed = parseKey(text);
-  if (parsed.form !== 'key') return { error: 'This is not a complete key. Check that you copied all of it.' };
+  if (parsed.form !== 'key') return { error: 'This is not a key. Paste all of the key, and nothing else.' };
   const result = await acceptReport(parts, [parsed.hash], address);
   if (result.kind === 'done') {
     const key = result.found.get(parsed.hash);

@@ -222,7 +222,7 @@ describe('revoking a key that was found', () => {
     const form = await visitor.get(PATH);
     assert.equal(form.status, 200);
     for (const [text, status, answer] of [
-      [key.slice(0, 40), 422, 'This is not a complete key'],
+      [key.slice(0, 40), 422, 'This is not a key'],
       [generateApiKey().key, 200, 'This is not a key of this service'],
       [key, 200, 'The key has been revoked'],
     ] as const) {
