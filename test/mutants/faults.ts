@@ -151,7 +151,7 @@ export const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     { fault: 'the feed start is ignored', of: 'READ_PAGE',
       swap: ['feed_start <= $1 and ', ''], suites: ['api/changes-window', 'catalog/restart'] },
     { fault: 'titles are joined by commas', of: 'catalog/feed#listOf',
-      swap: ['json_agg(title)::text as title', "'[\"' || string_agg(title, '\",\"') || '\"]' as title"], suites: ['api/changes'] },
+      swap: ["'json_agg(title)::text as title'", "`'[\"' || string_agg(title, '\",\"') || '\"]' as title`"], suites: ['api/changes'] },
     { fault: 'a position past the newest entry stays', of: 'readUsualPage',
       swap: ['(followsEntry && position === since ? since : undefined)', '(followsEntry || position === since ? since : undefined)'], suites: ['api/changes-window'] },
     { fault: 'a rounded position is used without a margin', of: 'beforeRounding',

@@ -61,7 +61,7 @@ function filesOf(root: URL, folder: string, pattern: RegExp): string[] {
  *
  * @param root - the folder of a checkout
  * @returns the file that the fault changes, with its content before and after
- * @throws Error when the fault no longer applies to the code
+ * @throws Error when the fault no longer applies to the code, or what it makes is no TypeScript
  */
 export function plant({ of, swap: [from, to] }: Fault, places: ReturnType<typeof findPlaces>, root: URL) {
   const [place, ...others] = places.get(of) ?? [];
@@ -73,5 +73,13 @@ export function plant({ of, swap: [from, to] }: Fault, places: ReturnType<typeof
   if (found !== 1) throw new Error(`"${from}" occurs ${found} times in ${of} (${place.file})`);
   // A function, because a replacement string would interpret dollar signs.
   const after = before.slice(0, place.start) + text.replace(from, () => to) + before.slice(place.end);
+  const [wrong] = syntaxErrors(place.file, after);
+  if (wrong !== undefined) throw new Error(`${of} is no TypeScript then: ${wrong}`);
   return { file: new URL(place.file, root), before, after };
+}
+
+function syntaxErrors(fileName: string, text: string): readonly string[] {
+  if (fileName.endsWith('.sql')) return [];
+  const { diagnostics = [] } = ts.transpileModule(text, { fileName, reportDiagnostics: true });
+  return diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '));
 }
