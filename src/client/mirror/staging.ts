@@ -111,7 +111,10 @@ export async function stageCopy(
   }
 }
 
-/** Regroups the pieces of a file, so that each has whole lines. Bounds the size of the file and of what waits for its line end. */
+/**
+ * Regroups the pieces of a file, so that each has whole lines. Bounds the size of the file, and of a line whose end is
+ * not there yet.
+ */
 async function* wholeLines(
   { name, decoded_bytes: most }: CopyFile,
   pieces: AsyncIterable<Buffer>,
