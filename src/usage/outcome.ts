@@ -20,7 +20,21 @@ export const COLUMNS = {
   serverErrors: 'failed',
 } as const satisfies Record<keyof UsageCounts, string>;
 
+/** All kinds, in the order in which they are shown. */
 export const KINDS = Object.keys(COLUMNS) as readonly (keyof UsageCounts)[];
+
+/** The name of each kind for people, within a sentence. */
+export const KIND_NAMES = {
+  successful: 'successful',
+  clientErrors: 'client errors',
+  rateLimited: 'rate limited',
+  serverErrors: 'server errors',
+} as const satisfies Record<keyof UsageCounts, string>;
+
+/** @returns the number of all requests */
+export function total(counts: UsageCounts): number {
+  return KINDS.reduce((added, kind) => added + counts[kind], 0);
+}
 
 /** Makes a list of columns of a query, one for each kind. @param column - by the kind and its name in the database */
 export function eachKind(column: (name: string, kind: keyof UsageCounts) => string): string {

@@ -7,6 +7,8 @@ import {
   COUNTED,
   eachKind,
   IS_OF_KIND,
+  KIND_NAMES,
+  KINDS,
   sumByKind,
   type Outcome,
   type UsageCounts,
@@ -172,8 +174,8 @@ export function readAllUsageOverTime(db: Knex): Promise<readonly UsageBucket[]> 
 const LABEL_CELL = String.raw`'"' || replace(regexp_replace(label, '^([-=+@\t\r])', '''\1'), '"', '""') || '"'`;
 
 /** The kinds of outcomes in CSV, in SQL. */
-const KIND_CELL = `case when ${IS_OF_KIND.successful} then 'successful' when ${IS_OF_KIND.rateLimited} then 'rate limited'
-                        when ${IS_OF_KIND.clientErrors} then 'client errors' else 'server errors' end`;
+const KIND_CELL = `case ${KINDS.map((kind) => `when ${IS_OF_KIND[kind]} then '${KIND_NAMES[kind]}'`).join(' ')}
+                   else '${KIND_NAMES.serverErrors}' end`;
 
 /**
  * Reads the requests of each hour or day, key, operation and outcome of a range as CSV (RFC 4180), in this order. The

@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { Knex } from 'knex';
 import { findDeveloper } from '../../developers/developers.js';
 import { readInParts } from '../../platform/postgres/rows.js';
-import type { UsageCounts } from '../../usage/outcome.js';
+import { KIND_NAMES, KINDS, total, type UsageCounts } from '../../usage/outcome.js';
 import { KEPT_DAYS } from '../../usage/usage-log.js';
 import {
   lackTotals,
@@ -42,11 +42,8 @@ const EXAMPLES = [
 ];
 
 const COUNT_COLUMNS: Columns<UsageCounts> = {
-  requests: requestsOf,
-  successful: ({ successful }) => successful,
-  'client errors': ({ clientErrors }) => clientErrors,
-  'rate limited': ({ rateLimited }) => rateLimited,
-  'server errors': ({ serverErrors }) => serverErrors,
+  requests: total,
+  ...Object.fromEntries(KINDS.map((kind) => [KIND_NAMES[kind], (counts: UsageCounts) => counts[kind]])),
 };
 
 const DEVELOPER_COLUMNS: Columns<Omit<DeveloperTotal, 'rank'>> = {
@@ -93,7 +90,7 @@ export const registerUsage: RegisterCommand = (program, context) => {
           byKey ? usageByKey(query) : usageByDeveloper(developer === undefined ? query : { ...query, sort: undefined }),
         );
       };
-      const toDocument = (counts: UsageCounts) => ({ ...counts, requests: requestsOf(counts) });
+      const toDocument = (counts: UsageCounts) => ({ ...counts, requests: total(counts) });
       const format = { members: { ...span, sort }, mayBeReadOnly: true } as const;
       return byKey
         ? reportRows<OwnedKeyTotal>(context, json, read, { ...format, name: 'keys', columns: KEY_COLUMNS, toDocument })
@@ -101,14 +98,10 @@ export const registerUsage: RegisterCommand = (program, context) => {
             ...format,
             name: 'developers',
             columns: DEVELOPER_COLUMNS,
-            toDocument: ({ rank: _rank, ...total }) => toDocument(total),
+            toDocument: ({ rank: _rank, ...counted }) => toDocument(counted),
           });
     });
 };
-
-function requestsOf({ successful, clientErrors, rateLimited, serverErrors }: UsageCounts): number {
-  return successful + clientErrors + rateLimited + serverErrors;
-}
 
 /** @returns a parser of a number up to the most for which there is usage */
 function upTo(most: number, unit: string): (text: string) => number {

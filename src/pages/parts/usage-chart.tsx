@@ -1,9 +1,9 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
 import { USAGE_RANGES, type UsageBucket, type UsageRange } from '../../usage/read-usage.js';
-import type { UsageCounts } from '../../usage/outcome.js';
+import { KIND_NAMES, KINDS, total, type UsageCounts } from '../../usage/outcome.js';
 import { Table } from './content/table.js';
-import { COUNT_COLUMNS, countCells, KIND_NAMES, KINDS, sumOf, total } from './usage.js';
+import { COUNT_COLUMNS, countCells, sumOf } from './usage.js';
 
 /** Requests over time: a chart stacked by outcome, and the numbers as a table. */
 export function UsageOverTime({ range, buckets, ...links }: ChartsProps): VNode {
@@ -187,8 +187,8 @@ function Bar({ bucket, range, index, percent, y, errors }: BarProps): VNode {
 
 /** @returns `1,234 successful, 3 failed`, without kinds that do not occur */
 function describeCounts(counts: UsageCounts): string {
-  const parts = KIND_NAMES.filter((kind) => counts[kind] > 0).map(
-    (kind) => `${formatCount(counts[kind])} ${KINDS[kind].toLowerCase()}`,
+  const parts = KINDS.filter((kind) => counts[kind] > 0).map(
+    (kind) => `${formatCount(counts[kind])} ${KIND_NAMES[kind]}`,
   );
   return parts.length === 0 ? 'none' : parts.join(', ');
 }
@@ -200,7 +200,7 @@ function describeCounts(counts: UsageCounts): string {
  */
 function stack(counts: UsageCounts, axis: number, heightOf: (count: number) => number) {
   let top = axis;
-  return KIND_NAMES.filter((kind) => counts[kind] > 0).map((kind) => {
+  return KINDS.filter((kind) => counts[kind] > 0).map((kind) => {
     const height = round(Math.max(heightOf(counts[kind]), LEAST_BAR));
     top = round(top - height);
     return { kind, top, height };

@@ -1,25 +1,21 @@
 import type { VNode } from 'preact';
 import { formatCount } from '../../platform/text/count.js';
-import type { UsageCounts } from '../../usage/outcome.js';
+import { KIND_NAMES, KINDS, total, type UsageCounts } from '../../usage/outcome.js';
 import { Stats, type Named } from './content/components.js';
 import { numeric } from './content/table.js';
 
-/** The name of each kind of outcome, in the order in which they are shown. */
-export const KINDS = {
-  successful: 'Successful',
-  clientErrors: 'Client errors',
-  rateLimited: 'Rate limited',
-  serverErrors: 'Server errors',
-} as const satisfies Record<keyof UsageCounts, string>;
-
-export const KIND_NAMES = Object.keys(KINDS) as readonly (keyof UsageCounts)[];
+/** @returns the name of a kind of outcome, as a label */
+function labelOf(kind: keyof UsageCounts): string {
+  const name = KIND_NAMES[kind];
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
 
 /** The columns of {@link countCells}. */
-export const COUNT_COLUMNS = numeric('Total', ...Object.values(KINDS), 'Success');
+export const COUNT_COLUMNS = numeric('Total', ...KINDS.map(labelOf), 'Success');
 
 /** A number for each of {@link COUNT_COLUMNS}. */
 export function countCells(counts: UsageCounts): string[] {
-  return [...[total(counts), ...KIND_NAMES.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
+  return [...[total(counts), ...KINDS.map((kind) => counts[kind])].map(formatCount), successRate(counts)];
 }
 
 /** More than this part of the requests is many, for what the client can change. */
@@ -58,8 +54,8 @@ export function Outcomes({ counts, first }: OutcomesProps): VNode {
         Requests: formatCount(total(counts)),
         'Success rate': marked('successful', successRate(counts)),
         ...Object.fromEntries(
-          KIND_NAMES.filter((kind) => kind !== 'successful').map((kind) => [
-            KINDS[kind],
+          KINDS.filter((kind) => kind !== 'successful').map((kind) => [
+            labelOf(kind),
             marked(kind, formatCount(counts[kind])),
           ]),
         ),
@@ -68,14 +64,9 @@ export function Outcomes({ counts, first }: OutcomesProps): VNode {
   );
 }
 
-/** @returns the number of all requests */
-export function total(counts: UsageCounts): number {
-  return KIND_NAMES.reduce((added, kind) => added + counts[kind], 0);
-}
-
 /** @returns the sum of several rows */
 export function sumOf(rows: readonly UsageCounts[]): UsageCounts {
-  const sums = KIND_NAMES.map((kind) => [kind, rows.reduce((added, row) => added + row[kind], 0)] as const);
+  const sums = KINDS.map((kind) => [kind, rows.reduce((added, row) => added + row[kind], 0)] as const);
   return Object.fromEntries(sums) as Readonly<Record<keyof UsageCounts, number>>;
 }
 

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import type { VNode } from 'preact';
 import { ERROR_CODES, type ErrorCode } from '../../../errors.js';
 import { formatCount } from '../../../platform/text/count.js';
-import { OUTCOMES, type Outcome } from '../../../usage/outcome.js';
+import { OUTCOMES, total, type Outcome } from '../../../usage/outcome.js';
 import { readUsage, readUsageCsv, USAGE_RANGES, type Usage, type UsageRange } from '../../../usage/read-usage.js';
 import { numeric, Table } from '../../parts/content/table.js';
 import type { SiteParts } from '../../parts/context.js';
@@ -12,7 +12,7 @@ import { optionOf, Pager, readListPage, Switch } from '../../parts/forms/list-pa
 import { PageError } from '../../parts/frame/error-page.js';
 import { KeyName } from '../../parts/keys.js';
 import { readTogether } from '../../parts/read-together.js';
-import { COUNT_COLUMNS, countCells, Outcomes, sumOf, total } from '../../parts/usage.js';
+import { COUNT_COLUMNS, countCells, Outcomes, sumOf } from '../../parts/usage.js';
 import { UsageOverTime } from '../../parts/usage-chart.js';
 import { pageAddress, queryOf } from '../../parts/web/addresses.js';
 import {
