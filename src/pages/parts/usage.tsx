@@ -19,7 +19,7 @@ export function countCells(counts: UsageCounts): string[] {
 }
 
 /** More than this part of the requests is many, for what the client can change. */
-const MANY = 0.1;
+export const MANY = 0.1;
 
 /** Whether so many requests ended in a way that somebody should act. One error of the service's own is enough. */
 function isAlarming(kind: keyof UsageCounts, counts: UsageCounts): boolean {

@@ -7,6 +7,7 @@ import { formatCount } from '../../../platform/text/count.js';
 import type { RecentUsage } from '../../../usage/read-usage.js';
 import { RelativeTime, UserText } from '../../parts/content/components.js';
 import { keyPath } from '../../parts/keys.js';
+import { MANY } from '../../parts/usage.js';
 import { failuresAddress } from '../filters.js';
 import { highShareOf, resetTime, type PlanState } from '../usage/quotas.js';
 
@@ -24,9 +25,6 @@ const RISE = 2;
 
 /** Fewer errors may be somebody's experiments. */
 const LEAST_ERRORS = 10;
-
-/** A part of the requests above which errors need attention. */
-const ERROR_SHARE = 0.1;
 
 interface AttentionProps {
   readonly isSuspended: boolean;
@@ -171,7 +169,7 @@ function usageToWatch({ limitedLately, limitedBefore, requestsNow, errorsNow }: 
       </Warning>,
     );
   }
-  if (errorsNow >= LEAST_ERRORS && errorsNow > ERROR_SHARE * requestsNow) {
+  if (errorsNow >= LEAST_ERRORS && errorsNow > MANY * requestsNow) {
     warnings.push(
       <Warning address={failuresAddress()} action="See the request errors">
         {formatCount(errorsNow)} of {formatCount(requestsNow)} requests in this hour and the one before had an error.
